@@ -1,6 +1,7 @@
 """Base classes of tables, and constructors for columns."""
 
 import re
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -30,83 +31,50 @@ class PageTable(Table):
     key: bytes = Field(primary_key=True, sa_type=sa.LargeBinary)
 
 
-def timestamptz(*, nullable: bool = False, key: bool = False) -> Any:
-    """Return a column of an instant with time zone."""
-    return sa.Column(sa.DateTime(timezone=True), nullable=nullable, primary_key=key)
+def build_column(
+    kind: Any, *, nullable: bool = False, key: bool = False, unique: bool | None = None, default: Any = None
+) -> Any:
+    """Return the field of a column with an SQL type. key: it is part of the primary key."""
+    column = sa.Column(kind, nullable=nullable, primary_key=key, unique=unique, server_default=default)
+    return Field(sa_column=column)
 
 
-def timestamptz_array() -> Any:
-    """Return a column of an array of instants, empty by default."""
-    return sa.Column(ARRAY(sa.DateTime(timezone=True)), nullable=False, server_default="{}")
+def _build_number(kind: Any, *, nullable: bool = False, key: bool = False, default: str | None = None) -> Any:
+    """Return a numeric column whose default is a number in SQL rather than a string that Postgres converts."""
+    number = None if default is None else sa.text(default)
+    column = sa.Column(kind, nullable=nullable, primary_key=key, server_default=number, autoincrement=False)
+    return Field(sa_column=column)
 
 
-def text(*, nullable: bool = False, key: bool = False, default: str | None = None) -> Any:
-    """Return a text column of any length."""
-    return sa.Column(sa.Text, nullable=nullable, primary_key=key, server_default=default)
+def _build_array(kind: Any) -> Any:
+    return build_column(ARRAY(kind), default="{}")
 
 
-def text_array() -> Any:
-    """Return a column of an array of texts, empty by default."""
-    return sa.Column(ARRAY(sa.Text), nullable=False, server_default="{}")
-
-
-def boolean(*, default: str = "false") -> Any:
-    """Return a boolean column."""
-    return sa.Column(sa.Boolean, nullable=False, server_default=default)
-
-
-def jsonb(*, nullable: bool = False, default: str | None = None) -> Any:
-    """Return a JSONB column."""
-    return sa.Column(JSONB, nullable=nullable, server_default=default)
-
-
-def bytea(*, nullable: bool = False, key: bool = False, default: str | None = None) -> Any:
-    """Return a column of bytes: a page's key, a digest, a body."""
-    return sa.Column(sa.LargeBinary, nullable=nullable, primary_key=key, server_default=default)
-
-
-def bigint(*, nullable: bool = False, key: bool = False, default: str | None = None) -> Any:
-    """Return a column of 64-bit integers."""
-    return _build_number_column(sa.BigInteger, nullable=nullable, key=key, default=default)
-
-
-def integer(*, nullable: bool = False, key: bool = False, default: str | None = "0") -> Any:
-    """Return a column of 32-bit integers, 0 by default."""
-    return _build_number_column(sa.Integer, nullable=nullable, key=key, default=default)
-
-
-def integer_array() -> Any:
-    """Return a column of an array of 32-bit integers, empty by default."""
-    return sa.Column(ARRAY(sa.Integer), nullable=False, server_default="{}")
-
-
-def smallint(*, nullable: bool = False, key: bool = False, default: str | None = None) -> Any:
-    """Return a column of 16-bit integers."""
-    return _build_number_column(sa.SmallInteger, nullable=nullable, key=key, default=default)
-
-
-def double(*, nullable: bool = False, default: str | None = None) -> Any:
-    """Return a column of doubles."""
-    return _build_number_column(sa.Double, nullable=nullable, default=default)
-
-
-def double_array() -> Any:
-    """Return a column of an array of doubles, empty by default."""
-    return sa.Column(ARRAY(sa.Double), nullable=False, server_default="{}")
+timestamptz = partial(build_column, sa.DateTime(timezone=True))  # an instant with time zone
+date = partial(build_column, sa.Date)
+interval = partial(build_column, sa.Interval)
+text = partial(build_column, sa.Text)  # of any length
+boolean = partial(build_column, sa.Boolean, default="false")
+jsonb = partial(build_column, JSONB)
+bytea = partial(build_column, sa.LargeBinary)  # a page's key, a digest, a body
+uuid = partial(build_column, sa.Uuid)
+bigint = partial(_build_number, sa.BigInteger)
+integer = partial(_build_number, sa.Integer, default="0")
+smallint = partial(_build_number, sa.SmallInteger)
+double = partial(_build_number, sa.Double)
+# Arrays, empty by default.
+timestamptz_array = partial(_build_array, sa.DateTime(timezone=True))
+text_array = partial(_build_array, sa.Text)
+integer_array = partial(_build_array, sa.Integer)
+double_array = partial(_build_array, sa.Double)
 
 
 def identity() -> Any:
     """Return a primary key that Postgres generates."""
-    return sa.Column(sa.BigInteger, sa.Identity(always=True), primary_key=True)
+    return Field(sa_column=sa.Column(sa.BigInteger, sa.Identity(always=True), primary_key=True))
 
 
 def foreign_key(table: str, *, key: bool = False, nullable: bool = False) -> Any:
     """Return a foreign key to column id of a small table. Deleting the referenced row deletes this one."""
     target = sa.ForeignKey(f"{table}.id", ondelete="CASCADE")
-    return sa.Column(sa.BigInteger, target, primary_key=key, nullable=nullable)
-
-
-def _build_number_column(kind: Any, *, nullable: bool, default: str | None, key: bool = False) -> Any:
-    """Return a numeric column whose default is a number in SQL rather than a string that Postgres converts."""
-    number = None if default is None else sa.text(default)
-    return sa.Column(kind, nullable=nullable, primary_key=key, server_default=number, autoincrement=False)
+    return Field(sa_column=sa.Column(sa.BigInteger, target, primary_key=key, nullable=nullable))

@@ -4,30 +4,13 @@ from datetime import date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Boolean, CheckConstraint, Column, Date, Index, Interval, UniqueConstraint
-from sqlalchemy.types import Uuid
-from sqlmodel import Field, SQLModel
+from sqlalchemy import CheckConstraint, Column, Index, UniqueConstraint
+from sqlmodel import SQLModel
 
 from crawler.core.domain_settings import SETTINGS, DomainSettings, get_value
 from crawler.core.setting import Setting, SettingKind
-from models.columns import (
-    DomainTable,
-    Table,
-    bigint,
-    boolean,
-    bytea,
-    double,
-    double_array,
-    foreign_key,
-    identity,
-    integer,
-    jsonb,
-    smallint,
-    text,
-    text_array,
-    timestamptz,
-    timestamptz_array,
-)
+from models import columns
+from models.columns import DomainTable, Table
 
 # Rows that every visit updates need free space on their heap page for HOT updates.
 HOT_UPDATE_STORAGE = {"info": {"storage": "fillfactor = 50"}}
@@ -48,11 +31,11 @@ class Domain(Table, table=True):
         CheckConstraint("change_weight IN ('magnitude', 'equal')", name="domain_change_weight"),
         CheckConstraint("render IN ('auto', 'always', 'never')", name="domain_render"),
     )
-    id: int = Field(sa_column=identity())
-    authority: str = Field(sa_column=Column(text().type, nullable=False, unique=True))
-    scheme: str = Field(sa_column=text())
-    state: str = Field(sa_column=text(default="active"))
-    registered_at: datetime = Field(sa_column=timestamptz())
+    id: int = columns.identity()
+    authority: str = columns.text(unique=True)
+    scheme: str = columns.text()
+    state: str = columns.text(default="active")
+    registered_at: datetime = columns.timestamptz()
 
 
 def _build_setting_column(setting: Setting) -> Column[Any]:
@@ -62,20 +45,20 @@ def _build_setting_column(setting: Setting) -> Column[Any]:
         default = default.total_seconds()
     nullable = default is None or setting.column in OPTIONAL_LIMITS
     number = f"{default:.15g}" if isinstance(default, int | float) else None
-    column: Column[Any]
     match setting.kind:
         case SettingKind.TEXT:
-            column = text(default=str(default))
+            field = columns.text(default=str(default))
         case SettingKind.TEXTS:
-            column = text_array()
+            field = columns.text_array()
         case SettingKind.FLAG:
-            column = boolean()
+            field = columns.boolean()
         case SettingKind.COUNT:
-            column = integer(nullable=nullable, default=number)
+            field = columns.integer(nullable=nullable, default=number)
         case SettingKind.BYTES:
-            column = bigint(nullable=nullable, default=number)
+            field = columns.bigint(nullable=nullable, default=number)
         case SettingKind.NUMBER | SettingKind.FACTOR | SettingKind.SHARE | SettingKind.DELAY | SettingKind.SPAN:
-            column = double(nullable=nullable, default=number)
+            field = columns.double(nullable=nullable, default=number)
+    column: Column[Any] = field.sa_column
     column.name = column.key = setting.column
     return column
 
@@ -113,18 +96,18 @@ class Rule(DomainTable, table=True):
         ),
         CheckConstraint("render IN ('auto', 'always', 'never')", name="rule_render"),
     )
-    no: int = Field(sa_column=smallint(key=True))
-    pattern: str = Field(sa_column=text())
-    min_interval_s: float | None = Field(sa_column=double(nullable=True))
-    max_interval_s: float | None = Field(sa_column=double(nullable=True))
-    weight: float | None = Field(sa_column=double(nullable=True))
-    once: bool = Field(sa_column=boolean())
-    max_pages: int | None = Field(sa_column=integer(nullable=True, default=None))
-    pages: int = Field(sa_column=bigint(default="0"))
-    ignore: list[str] = Field(sa_column=text_array())
-    watch: list[str] = Field(sa_column=text_array())
-    ignore_text: list[str] = Field(sa_column=text_array())
-    render: str | None = Field(sa_column=text(nullable=True))
+    no: int = columns.smallint(key=True)
+    pattern: str = columns.text()
+    min_interval_s: float | None = columns.double(nullable=True)
+    max_interval_s: float | None = columns.double(nullable=True)
+    weight: float | None = columns.double(nullable=True)
+    once: bool = columns.boolean()
+    max_pages: int | None = columns.integer(nullable=True, default=None)
+    pages: int = columns.bigint(default="0")
+    ignore: list[str] = columns.text_array()
+    watch: list[str] = columns.text_array()
+    ignore_text: list[str] = columns.text_array()
+    render: str | None = columns.text(nullable=True)
 
 
 class Prior(DomainTable, table=True):
@@ -134,17 +117,17 @@ class Prior(DomainTable, table=True):
         UniqueConstraint("domain_id", "template", name="prior_template"),
         CheckConstraint("a > 0 AND b > 0", name="prior_gamma"),
     )
-    no: int = Field(sa_column=smallint(key=True))
-    template: str = Field(sa_column=text())
-    a: float = Field(sa_column=double())
-    b: float = Field(sa_column=double())
-    pages: int = Field(sa_column=bigint(default="0"))
-    magnitude: float = Field(sa_column=double(default="0.1"))  # expected magnitude of a change of such a page
+    no: int = columns.smallint(key=True)
+    template: str = columns.text()
+    a: float = columns.double()
+    b: float = columns.double()
+    pages: int = columns.bigint(default="0")
+    magnitude: float = columns.double(default="0.1")  # expected magnitude of a change of such a page
     # First visits of pages in the group: their number, and the sum of their shares of new content; both fade.
-    first_visits: float = Field(sa_column=double(default="0"))
-    novelty: float = Field(sa_column=double(default="0"))
-    deferred_until: datetime | None = Field(sa_column=timestamptz(nullable=True))  # latest due time of a deferred page
-    is_moving: bool = Field(sa_column=boolean())
+    first_visits: float = columns.double(default="0")
+    novelty: float = columns.double(default="0")
+    deferred_until: datetime | None = columns.timestamptz(nullable=True)  # latest due time of a deferred page
+    is_moving: bool = columns.boolean()
 
 
 class KindPrior(Table, table=True):
@@ -154,19 +137,19 @@ class KindPrior(Table, table=True):
     """
 
     __table_args__ = (CheckConstraint("a > 0 AND b > 0", name="kind_prior_gamma"),)
-    kind: str = Field(sa_column=text(key=True))
-    a: float = Field(sa_column=double())
-    b: float = Field(sa_column=double())
-    pages: int = Field(sa_column=bigint())
-    domains: int = Field(sa_column=integer(default=None))
-    planned_at: datetime = Field(sa_column=timestamptz())
+    kind: str = columns.text(key=True)
+    a: float = columns.double()
+    b: float = columns.double()
+    pages: int = columns.bigint()
+    domains: int = columns.integer(default=None)
+    planned_at: datetime = columns.timestamptz()
 
 
 class DomainMemory(DomainTable, table=True):
     """Something learned from the visits of a domain, packed; one row per kind (crawler/store/learned/memories.py)."""
 
-    kind: str = Field(sa_column=text(key=True))
-    memory: bytes = Field(sa_column=bytea())
+    kind: str = columns.text(key=True)
+    memory: bytes = columns.bytea()
 
 
 class DomainTrust(DomainTable, table=True):
@@ -175,10 +158,10 @@ class DomainTrust(DomainTable, table=True):
     prior_no: the group.  revisits: revisits dispatched since the last lie.  stats: findings of visits, by validator.
     """
 
-    prior_no: int = Field(sa_column=smallint(key=True))
-    revisits: int = Field(sa_column=integer())
-    validator_checks: int = Field(sa_column=integer())
-    stats: dict[str, Any] = Field(sa_column=jsonb(default="{}"))
+    prior_no: int = columns.smallint(key=True)
+    revisits: int = columns.integer()
+    validator_checks: int = columns.integer()
+    stats: dict[str, Any] = columns.jsonb(default="{}")
 
 
 class DomainSource(DomainTable, table=True):
@@ -196,64 +179,63 @@ class DomainSource(DomainTable, table=True):
             name="domain_source_bounds",
         ),
     )
-    no: int = Field(sa_column=smallint(key=True))
-    source: str = Field(sa_column=text())
-    signals: int = Field(sa_column=bigint(default="0"))
-    measured_at: datetime = Field(sa_column=timestamptz())
-    recall: float = Field(sa_column=double())
-    noise: float = Field(sa_column=double())
-    effective_recall: float = Field(sa_column=double())
-    applied_recall: float = Field(sa_column=double())
-    applied_noise: float = Field(sa_column=double())
-    applied_effective_recall: float = Field(sa_column=double())
-    record: dict[str, Any] = Field(sa_column=jsonb(default="{}"))
+    no: int = columns.smallint(key=True)
+    source: str = columns.text()
+    signals: int = columns.bigint(default="0")
+    measured_at: datetime = columns.timestamptz()
+    recall: float = columns.double()
+    noise: float = columns.double()
+    effective_recall: float = columns.double()
+    applied_recall: float = columns.double()
+    applied_noise: float = columns.double()
+    applied_effective_recall: float = columns.double()
+    record: dict[str, Any] = columns.jsonb(default="{}")
 
 
 class DomainPlan(DomainTable, table=True):
     """The plan of a domain, written by the planner. finding: what the plan cannot achieve, or empty."""
 
     __table_args__ = (CheckConstraint("price_request > 0 AND price_byte >= 0", name="domain_plan_price"),)
-    importance: float = Field(sa_column=double(default=None))
-    planned_at: datetime = Field(sa_column=timestamptz())
+    importance: float = columns.double(default=None)
+    planned_at: datetime = columns.timestamptz()
     # Shadow prices of a request and of a byte, in importance x days; null: the global default.
-    price_request: float | None = Field(sa_column=double(nullable=True))
-    price_byte: float = Field(sa_column=double(default="0"))
-    longest_s: float | None = Field(sa_column=double(nullable=True))
-    budget_per_day: int | None = Field(
-        sa_column=integer(nullable=True, default=None)
-    )  # the budget that a freshness target needs
-    price_correction: float = Field(sa_column=double(default="1"))
-    mean_magnitude: float = Field(sa_column=double(default="0.1"))  # expected change magnitude over all pages
-    finding: str = Field(sa_column=text(default=""))
+    price_request: float | None = columns.double(nullable=True)
+    price_byte: float = columns.double(default="0")
+    longest_s: float | None = columns.double(nullable=True)
+    # The budget that a freshness target needs.
+    budget_per_day: int | None = columns.integer(nullable=True, default=None)
+    price_correction: float = columns.double(default="1")
+    mean_magnitude: float = columns.double(default="0.1")  # expected change magnitude over all pages
+    finding: str = columns.text(default="")
 
 
 class Calibration(DomainTable, table=True):
     """The predicted chances of change of one day's visits, and the changes that the visits found."""
 
-    day: date = Field(sa_column=Column(Date, primary_key=True))
-    audit: bool = Field(sa_column=Column(Boolean, primary_key=True))
-    visits: int = Field(sa_column=bigint())
-    expected: float = Field(sa_column=double())
-    found: int = Field(sa_column=bigint())
-    variance: float = Field(sa_column=double())
+    day: date = columns.date(key=True)
+    audit: bool = columns.boolean(key=True, default=None)
+    visits: int = columns.bigint()
+    expected: float = columns.double()
+    found: int = columns.bigint()
+    variance: float = columns.double()
 
 
 class Ledger(Table, table=True):
     """The requests and bytes that all domains together have spent on one UTC day. A single row."""
 
     __table_args__ = (CheckConstraint("no = 1", name="ledger_one"),)
-    no: int = Field(sa_column=smallint(key=True))
-    day: date = Field(sa_column=Column(Date, nullable=False))
-    spent_requests: int = Field(sa_column=bigint())
-    spent_bytes: int = Field(sa_column=bigint())
-    forgotten_places: int = Field(sa_column=bigint(default="0"))  # positions in the feed of deleted domains
+    no: int = columns.smallint(key=True)
+    day: date = columns.date()
+    spent_requests: int = columns.bigint()
+    spent_bytes: int = columns.bigint()
+    forgotten_places: int = columns.bigint(default="0")  # positions in the feed of deleted domains
 
 
 class DomainAlias(Table, table=True):
     """Another name of a domain, found when its root was fetched at registration."""
 
-    authority: str = Field(sa_column=text(key=True))
-    domain_id: int = Field(sa_column=foreign_key("domain"))
+    authority: str = columns.text(key=True)
+    domain_id: int = columns.foreign_key("domain")
 
 
 class DomainState(DomainTable, table=True):
@@ -266,50 +248,50 @@ class DomainState(DomainTable, table=True):
         HOT_UPDATE_STORAGE,
     )
     # The lease, in real time.
-    lease_token: UUID | None = Field(sa_column=Column(Uuid, nullable=True))
-    leased_until: datetime | None = Field(sa_column=timestamptz(nullable=True))
-    holder: str | None = Field(sa_column=text(nullable=True))
-    next_request_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
+    lease_token: UUID | None = columns.uuid(nullable=True)
+    leased_until: datetime | None = columns.timestamptz(nullable=True)
+    holder: str | None = columns.text(nullable=True)
+    next_request_at: datetime | None = columns.timestamptz(nullable=True)
     # The crawl delay in force: after a holder dies, the next one waits this long after its last possible request.
-    delay_s: float = Field(sa_column=double(default="0"))
-    addresses: list[str] = Field(sa_column=text_array())
+    delay_s: float = columns.double(default="0")
+    addresses: list[str] = columns.text_array()
     # When to crawl the domain again, in knowledge time.
-    wake_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
+    wake_at: datetime | None = columns.timestamptz(nullable=True)
     # Until then, the pace of the budget keeps the domain from being crawled, though pages may be due.
-    paced_until: datetime | None = Field(sa_column=timestamptz(nullable=True))
-    closed_from: datetime | None = Field(sa_column=timestamptz(nullable=True))  # its crawl hours are closed from then
-    opens_at: datetime | None = Field(sa_column=timestamptz(nullable=True))  # its crawl hours are closed until then
-    resume_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
-    resume_reason: str = Field(sa_column=text(default=""))
-    rejections: int = Field(sa_column=integer())
-    last_visit_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
+    paced_until: datetime | None = columns.timestamptz(nullable=True)
+    closed_from: datetime | None = columns.timestamptz(nullable=True)  # its crawl hours are closed from then
+    opens_at: datetime | None = columns.timestamptz(nullable=True)  # its crawl hours are closed until then
+    resume_at: datetime | None = columns.timestamptz(nullable=True)
+    resume_reason: str = columns.text(default="")
+    rejections: int = columns.integer()
+    last_visit_at: datetime | None = columns.timestamptz(nullable=True)
     # The OPIC economy: all cash, the cash of the virtual page, the cash kept for pages still to be discovered
     # (dormant), and the cash settled so far (clock).
-    total_cash: int = Field(sa_column=bigint())
-    virtual_page_cash: int = Field(sa_column=bigint(default="0"))
-    dormant: int = Field(sa_column=bigint())
-    clock: float = Field(sa_column=double(default="0"))
-    newcomers_cash: float = Field(sa_column=double(default="0"))
-    newcomers_clock: float = Field(sa_column=double(default="0"))
-    window_passes: float = Field(sa_column=double(default="24"))  # the importance window in use
+    total_cash: int = columns.bigint()
+    virtual_page_cash: int = columns.bigint(default="0")
+    dormant: int = columns.bigint()
+    clock: float = columns.double(default="0")
+    newcomers_cash: float = columns.double(default="0")
+    newcomers_clock: float = columns.double(default="0")
+    window_passes: float = columns.double(default="24")  # the importance window in use
     # Number of pages in any state.
-    tracked: int = Field(sa_column=bigint(default="0"))
+    tracked: int = columns.bigint(default="0")
     # The ledger of one UTC day.
-    budget_day: date | None = Field(sa_column=Column(Date, nullable=True))
-    spent_requests: int = Field(sa_column=integer())
-    spent_bytes: int = Field(sa_column=bigint(default="0"))
-    spent_floor: int = Field(sa_column=integer())
+    budget_day: date | None = columns.date(nullable=True)
+    spent_requests: int = columns.integer()
+    spent_bytes: int = columns.bigint(default="0")
+    spent_floor: int = columns.integer()
     # The site activity: the bounds of its days, and the days by which it is ahead of the calendar at each bound.
-    activity_at: list[datetime] = Field(sa_column=timestamptz_array())
-    activity_ahead: list[float] = Field(sa_column=double_array())
+    activity_at: list[datetime] = columns.timestamptz_array()
+    activity_ahead: list[float] = columns.double_array()
     # Mean requests and bytes of a visit, by kind.
-    costs: dict[str, Any] = Field(sa_column=jsonb(default="{}"))
+    costs: dict[str, Any] = columns.jsonb(default="{}")
     # The change feed.
-    next_event: int = Field(sa_column=bigint(default="1"))
-    stamped_event: int = Field(sa_column=bigint(default="0"))
+    next_event: int = columns.bigint(default="1")
+    stamped_event: int = columns.bigint(default="0")
     # What was deleted from the feed: the events before first_event, up to position forgotten_until.
-    first_event: int = Field(sa_column=bigint(default="1"))
-    forgotten_until: int = Field(sa_column=bigint(default="0"))
+    first_event: int = columns.bigint(default="1")
+    forgotten_until: int = columns.bigint(default="0")
 
 
 class Pool(DomainTable, table=True):
@@ -320,28 +302,28 @@ class Pool(DomainTable, table=True):
         CheckConstraint("pool BETWEEN 0 AND 3", name="pool_known"),
         HOT_UPDATE_STORAGE,
     )
-    pool: int = Field(sa_column=smallint(key=True))
-    pages: int = Field(sa_column=bigint(default="0"))
-    dividend: int = Field(sa_column=bigint(default="0"))
+    pool: int = columns.smallint(key=True)
+    pages: int = columns.bigint(default="0")
+    dividend: int = columns.bigint(default="0")
 
 
 class Robots(DomainTable, table=True):
     """The robots.txt of a domain: the last good copy, and the outcome of the last request."""
 
-    body: bytes | None = Field(sa_column=bytea(nullable=True))
-    outcome: str = Field(sa_column=text())
-    fetched_at: datetime = Field(sa_column=timestamptz())
-    good_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
-    due_at: datetime = Field(sa_column=timestamptz())
+    body: bytes | None = columns.bytea(nullable=True)
+    outcome: str = columns.text()
+    fetched_at: datetime = columns.timestamptz()
+    good_at: datetime | None = columns.timestamptz(nullable=True)
+    due_at: datetime = columns.timestamptz()
 
 
 class AddressSlot(Table, table=True):
     """A network address that a lease holds: of several domains on one server, only one is crawled at a time."""
 
-    address: str = Field(sa_column=text(key=True))
-    domain_id: int = Field(sa_column=foreign_key("domain"))
-    lease_token: UUID = Field(sa_column=Column(Uuid, nullable=False))
-    held_until: datetime = Field(sa_column=timestamptz())
+    address: str = columns.text(key=True)
+    domain_id: int = columns.foreign_key("domain")
+    lease_token: UUID = columns.uuid()
+    held_until: datetime = columns.timestamptz()
 
 
 class Inbox(Table, table=True):
@@ -353,16 +335,11 @@ class Inbox(Table, table=True):
         ),
         Index("inbox_domain", "domain_id", "id"),
     )
-    id: int = Field(sa_column=identity())
-    domain_id: int = Field(sa_column=foreign_key("domain"))
-    kind: str = Field(sa_column=text())
-    payload: dict[str, Any] = Field(sa_column=jsonb(default="{}"))
-    arrived_at: datetime = Field(sa_column=timestamptz())
-
-
-def interval() -> Any:
-    """Return a nullable column of a time span."""
-    return Column(Interval, nullable=True)
+    id: int = columns.identity()
+    domain_id: int = columns.foreign_key("domain")
+    kind: str = columns.text()
+    payload: dict[str, Any] = columns.jsonb(default="{}")
+    arrived_at: datetime = columns.timestamptz()
 
 
 class DomainFigures(DomainTable, table=True):
@@ -371,19 +348,19 @@ class DomainFigures(DomainTable, table=True):
     near_duplicates: groups of near duplicates; null if they were not computed.
     """
 
-    counted_at: datetime = Field(sa_column=timestamptz())
-    unfetched: int = Field(sa_column=bigint(default="0"))
-    deferred: int = Field(sa_column=bigint(default="0"))
-    fetched: int = Field(sa_column=bigint(default="0"))
-    gone: int = Field(sa_column=bigint(default="0"))
-    dead_links: int = Field(sa_column=bigint(default="0"))
-    moved: int = Field(sa_column=bigint(default="0"))
-    excluded: int = Field(sa_column=bigint(default="0"))
-    withheld: int = Field(sa_column=bigint(default="0"))
-    freshness: float | None = Field(sa_column=double(nullable=True))
-    freshness_plain: float | None = Field(sa_column=double(nullable=True))
-    oldest_visit_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
-    near_duplicates: list[Any] | None = Field(sa_column=jsonb(nullable=True))
+    counted_at: datetime = columns.timestamptz()
+    unfetched: int = columns.bigint(default="0")
+    deferred: int = columns.bigint(default="0")
+    fetched: int = columns.bigint(default="0")
+    gone: int = columns.bigint(default="0")
+    dead_links: int = columns.bigint(default="0")
+    moved: int = columns.bigint(default="0")
+    excluded: int = columns.bigint(default="0")
+    withheld: int = columns.bigint(default="0")
+    freshness: float | None = columns.double(nullable=True)
+    freshness_plain: float | None = columns.double(nullable=True)
+    oldest_visit_at: datetime | None = columns.timestamptz(nullable=True)
+    near_duplicates: list[Any] | None = columns.jsonb(nullable=True)
 
 
 class FreshnessFigures(DomainTable, table=True):
@@ -395,22 +372,22 @@ class FreshnessFigures(DomainTable, table=True):
     __table_args__ = (
         CheckConstraint("grouped_by IN ('domain', 'template', 'decile')", name="freshness_figures_group"),
     )
-    grouped_by: str = Field(sa_column=text(key=True))
-    template: str = Field(sa_column=text(key=True))
-    decile: int = Field(sa_column=smallint(key=True))
-    pages: int = Field(sa_column=bigint())
-    freshness: float | None = Field(sa_column=double(nullable=True))
-    freshness_plain: float | None = Field(sa_column=double(nullable=True))
-    mean_age: timedelta | None = Field(sa_column=interval())
-    oldest_age: timedelta | None = Field(sa_column=interval())
-    shortest_interval: timedelta | None = Field(sa_column=interval())
-    mean_interval: timedelta | None = Field(sa_column=interval())
-    longest_interval: timedelta | None = Field(sa_column=interval())
+    grouped_by: str = columns.text(key=True)
+    template: str = columns.text(key=True)
+    decile: int = columns.smallint(key=True)
+    pages: int = columns.bigint()
+    freshness: float | None = columns.double(nullable=True)
+    freshness_plain: float | None = columns.double(nullable=True)
+    mean_age: timedelta | None = columns.interval(nullable=True)
+    oldest_age: timedelta | None = columns.interval(nullable=True)
+    shortest_interval: timedelta | None = columns.interval(nullable=True)
+    mean_interval: timedelta | None = columns.interval(nullable=True)
+    longest_interval: timedelta | None = columns.interval(nullable=True)
 
 
 class TopPage(DomainTable, table=True):
     """The most important pages of a domain, by ranking. ranking: a state, or all, failing, rendered."""
 
-    ranking: str = Field(sa_column=text(key=True))
-    place: int = Field(sa_column=smallint(key=True))
-    key: bytes = Field(sa_column=bytea())
+    ranking: str = columns.text(key=True)
+    place: int = columns.smallint(key=True)
+    key: bytes = columns.bytea()

@@ -1,37 +1,30 @@
 """The tables of pages. Hot columns are kept apart from wide ones, so a visit is a HOT update of each table."""
 
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import CheckConstraint, Index, desc
 from sqlalchemy import text as sql
 from sqlmodel import Field
 
-from models.columns import (
-    DomainTable,
-    PageTable,
-    Table,
-    bigint,
-    boolean,
-    bytea,
-    double,
-    integer,
-    integer_array,
-    smallint,
-    text,
-    text_array,
-    timestamptz,
-    timestamptz_array,
-)
+from models import columns
+from models.columns import DomainTable, PageTable, Table
 
-HASH_BY_DOMAIN = "HASH (domain_id)"
+PARTITIONED = {"postgresql_partition_by": "HASH (domain_id)"}
 
 
-def build_hot_storage(fill: int) -> dict[str, str]:
-    """Return the storage parameters of partitions whose rows every visit updates: room for HOT updates.
+def build_hot_storage(fill: int) -> dict[str, Any]:
+    """Return the options of a table whose rows every visit updates: its partitions have room for HOT updates.
 
     fill: the fill factor, in percent.
     """
-    return {"storage": f"fillfactor = {fill}, autovacuum_vacuum_scale_factor = 0.05"}
+    storage = f"fillfactor = {fill}, autovacuum_vacuum_scale_factor = 0.05"
+    return PARTITIONED | {"info": {"storage": storage}}
+
+
+def build_index(name: str, *names: Any, where: str) -> Index:
+    """Return an index of the rows of a domain that satisfy a condition."""
+    return Index(name, "domain_id", *names, postgresql_where=sql(where))
 
 
 class Page(PageTable, table=True):
@@ -42,60 +35,58 @@ class Page(PageTable, table=True):
         CheckConstraint("octet_length(url) <= 8192", name="page_url"),
         CheckConstraint("rate_a >= 0 AND rate_b >= 0", name="page_rate"),
         CheckConstraint("magnitude_total >= 0 AND magnitude_changes >= 0", name="page_magnitudes"),
-        Index("page_canonical", "domain_id", "canonical", postgresql_where=sql("canonical IS NOT NULL")),
-        Index("page_withheld", "domain_id", postgresql_where=sql("withheld_since IS NOT NULL")),
-        {"postgresql_partition_by": HASH_BY_DOMAIN, "info": build_hot_storage(85)},
+        build_index("page_canonical", "canonical", where="canonical IS NOT NULL"),
+        build_index("page_withheld", where="withheld_since IS NOT NULL"),
+        build_hot_storage(85),
     )
-    url: str = Field(sa_column=text())
-    first_seen_at: datetime = Field(sa_column=timestamptz())
+    url: str = columns.text()
+    first_seen_at: datetime = columns.timestamptz()
     # Validators and size of the last good response.
-    etag: str | None = Field(sa_column=text(nullable=True))
-    last_modified: str | None = Field(sa_column=text(nullable=True))
-    received_bytes: int = Field(sa_column=integer())
+    etag: str | None = columns.text(nullable=True)
+    last_modified: str | None = columns.text(nullable=True)
+    received_bytes: int = columns.integer()
     # What its visits add to the prior of its group. The sum is the change-rate estimate Gamma(a, b), b in days.
-    rate_a: float = Field(sa_column=double(default="0"))
-    rate_b: float = Field(sa_column=double(default="0"))
-    prior_no: int = Field(sa_column=smallint(default="0"))
+    rate_a: float = columns.double(default="0")
+    rate_b: float = columns.double(default="0")
+    prior_no: int = columns.smallint(default="0")
     # The sum of the magnitudes of its changes, and the number of these changes.
-    magnitude_total: float = Field(sa_column=double(default="0"))
-    magnitude_changes: float = Field(sa_column=double(default="0"))
+    magnitude_total: float = columns.double(default="0")
+    magnitude_changes: float = columns.double(default="0")
     # Mean number of new pages that a change of the page announces, each weighted by the value of its first visit.
-    announces: float = Field(sa_column=double(default="0"))
+    announces: float = columns.double(default="0")
     # What the visits found.
-    status: int | None = Field(sa_column=smallint(nullable=True))
-    reason: str = Field(sa_column=text(default=""))
-    visits: int = Field(sa_column=integer())
-    changes: int = Field(sa_column=integer())
-    failures: int = Field(sa_column=smallint(default="0"))
+    status: int | None = columns.smallint(nullable=True)
+    reason: str = columns.text(default="")
+    visits: int = columns.integer()
+    changes: int = columns.integer()
+    failures: int = columns.smallint(default="0")
     # consecutive visits with the soft error that `reason` names
-    soft_errors: int = Field(sa_column=smallint(default="0"))
+    soft_errors: int = columns.smallint(default="0")
     # Since when new content is withheld because it may be a soft error.
-    withheld_since: datetime | None = Field(sa_column=timestamptz(nullable=True))
-    last_visit_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
-    last_good_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
-    last_change_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
-    missing_since: datetime | None = Field(
-        sa_column=timestamptz(nullable=True)
-    )  # its first 404, until it is confirmed or not
-    moved_to: bytes | None = Field(sa_column=bytea(nullable=True))
-    redirects: int = Field(sa_column=smallint(default="0"))  # length of the redirect chain from a link to it
-    led_to: bytes | None = Field(sa_column=bytea(nullable=True))  # target of its last redirect of either kind
+    withheld_since: datetime | None = columns.timestamptz(nullable=True)
+    last_visit_at: datetime | None = columns.timestamptz(nullable=True)
+    last_good_at: datetime | None = columns.timestamptz(nullable=True)
+    last_change_at: datetime | None = columns.timestamptz(nullable=True)
+    missing_since: datetime | None = columns.timestamptz(nullable=True)  # its first 404, until it is confirmed or not
+    moved_to: bytes | None = columns.bytea(nullable=True)
+    redirects: int = columns.smallint(default="0")  # length of the redirect chain from a link to it
+    led_to: bytes | None = columns.bytea(nullable=True)  # target of its last redirect of either kind
     # The last Snapshot in short, to compare visits with.
-    version: int = Field(sa_column=integer())
-    body_digest: bytes | None = Field(sa_column=bytea(nullable=True))
-    text_digest: bytes | None = Field(sa_column=bytea(nullable=True))
-    main_digest: bytes | None = Field(sa_column=bytea(nullable=True))
-    shape_digest: bytes | None = Field(sa_column=bytea(nullable=True))
-    fingerprint: int | None = Field(sa_column=bigint(nullable=True))
-    is_rendered: bool = Field(sa_column=boolean())  # in a browser
+    version: int = columns.integer()
+    body_digest: bytes | None = columns.bytea(nullable=True)
+    text_digest: bytes | None = columns.bytea(nullable=True)
+    main_digest: bytes | None = columns.bytea(nullable=True)
+    shape_digest: bytes | None = columns.bytea(nullable=True)
+    fingerprint: int | None = columns.bigint(nullable=True)
+    is_rendered: bool = columns.boolean()  # in a browser
     # Change signals since its last successful visit: a count of one byte for each source, by source number, and the
     # time of the last signal of each source.
-    signals: bytes = Field(sa_column=bytea(default=""))
-    signaled_at: list[datetime | None] = Field(sa_column=timestamptz_array())
+    signals: bytes = columns.bytea(default="")
+    signaled_at: list[datetime | None] = columns.timestamptz_array()
     # The canonical page whose schedule it shares while their main texts are equal; it has its own due time.
-    canonical: bytes | None = Field(sa_column=bytea(nullable=True))
+    canonical: bytes | None = columns.bytea(nullable=True)
     # Its URL or its canonical link also identifies it as that page: a change of that page does not request a visit.
-    is_copy: bool = Field(sa_column=boolean())
+    is_copy: bool = columns.boolean()
 
 
 class Frontier(PageTable, table=True):
@@ -109,56 +100,36 @@ class Frontier(PageTable, table=True):
         CheckConstraint("state IN ('unfetched', 'fetched', 'gone', 'moved', 'excluded')", name="frontier_state"),
         CheckConstraint("due_at IS NOT NULL OR state = 'unfetched'", name="frontier_due"),
         CheckConstraint("request_reason BETWEEN 0 AND 8", name="frontier_request_reason"),
-        Index(
-            "frontier_discovery",
-            "domain_id",
-            "boosted",
-            desc("rank"),
-            "key",
-            postgresql_where=sql("state = 'unfetched' AND due_at IS NULL"),
+        build_index(
+            "frontier_discovery", "boosted", desc("rank"), "key", where="state = 'unfetched' AND due_at IS NULL"
         ),
-        Index(
-            "frontier_deferred",
-            "domain_id",
-            "due_at",
-            "key",
-            postgresql_where=sql("state = 'unfetched' AND due_at IS NOT NULL"),
-        ),
-        Index(
-            "frontier_requested",
-            "domain_id",
-            desc("request_reason"),
-            "key",
-            postgresql_where=sql("request_reason IN (1, 4, 5)"),
-        ),
-        Index("frontier_due_order", "domain_id", "due_at", "key", postgresql_where=sql("state <> 'unfetched'")),
-        {"postgresql_partition_by": HASH_BY_DOMAIN, "info": build_hot_storage(70)},
+        build_index("frontier_deferred", "due_at", "key", where="state = 'unfetched' AND due_at IS NOT NULL"),
+        build_index("frontier_requested", desc("request_reason"), "key", where="request_reason IN (1, 4, 5)"),
+        build_index("frontier_due_order", "due_at", "key", where="state <> 'unfetched'"),
+        build_hot_storage(70),
     )
-    state: str = Field(sa_column=text())
-    rank: int = Field(sa_column=integer())
-    depth: int = Field(sa_column=smallint(default="0"))
-    due_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
-    boosted: bool = Field(sa_column=boolean())
-    url_score: float = Field(sa_column=double(default="1"))
+    state: str = columns.text()
+    rank: int = columns.integer()
+    depth: int = columns.smallint(default="0")
+    due_at: datetime | None = columns.timestamptz(nullable=True)
+    boosted: bool = columns.boolean()
+    url_score: float = columns.double(default="1")
     # Why the next visit is requested whatever its value (0: it is not). 1: by a user; 2: by an audit, for its sample;
     # 3: its canonical page has changed; 4: by a user who named its URL, before all others; 5: to confirm a first 404,
     # before all others once it is due; 6: it is stored without what its scripts add and should be rendered; 8: a URL
     # list names it and it never was a page.
-    request_reason: int = Field(sa_column=smallint(default="0"))
-    section: int = Field(sa_column=smallint(default="0"))
+    request_reason: int = columns.smallint(default="0")
+    section: int = columns.smallint(default="0")
 
 
 class Cash(PageTable, table=True):
     """A page's account in the OPIC economy. Pages without a row take no part. Cash is net + the pool's dividend."""
 
-    __table_args__ = (
-        CheckConstraint("pool BETWEEN 0 AND 3", name="cash_pool"),
-        {"postgresql_partition_by": HASH_BY_DOMAIN, "info": build_hot_storage(70)},
-    )
-    pool: int = Field(sa_column=smallint())
-    net: int = Field(sa_column=bigint())
-    history: float = Field(sa_column=double(default="0"))
-    clock: float = Field(sa_column=double(default="0"))
+    __table_args__ = (CheckConstraint("pool BETWEEN 0 AND 3", name="cash_pool"), build_hot_storage(70))
+    pool: int = columns.smallint()
+    net: int = columns.bigint()
+    history: float = columns.double(default="0")
+    clock: float = columns.double(default="0")
 
 
 class PageLinks(PageTable, table=True):
@@ -172,11 +143,11 @@ class PageLinks(PageTable, table=True):
         CheckConstraint(
             "cardinality(external_domains) = cardinality(external_link_counts)", name="page_links_external"
         ),
-        {"postgresql_partition_by": HASH_BY_DOMAIN},
+        PARTITIONED,
     )
-    targets: bytes = Field(sa_column=bytea())
-    external_domains: list[str] = Field(sa_column=text_array())
-    external_link_counts: list[int] = Field(sa_column=integer_array())
+    targets: bytes = columns.bytea()
+    external_domains: list[str] = columns.text_array()
+    external_link_counts: list[int] = columns.integer_array()
 
 
 class Snapshot(PageTable, table=True):
@@ -187,47 +158,41 @@ class Snapshot(PageTable, table=True):
 
     __table_args__ = (
         CheckConstraint("number >= 1", name="snapshot_number"),
-        Index("snapshot_body", "domain_id", "body_digest", postgresql_where=sql("is_stored")),
-        {"postgresql_partition_by": HASH_BY_DOMAIN},
+        build_index("snapshot_body", "body_digest", where="is_stored"),
+        PARTITIONED,
     )
     number: int = Field(primary_key=True)
-    at: datetime = Field(sa_column=timestamptz())
-    title: str = Field(sa_column=text())
-    language: str = Field(sa_column=text())
-    content_type: str = Field(sa_column=text())
-    headers: str = Field(sa_column=text(default=""))  # of the response, one per line
-    text: str = Field(sa_column=text())
-    body_digest: bytes = Field(sa_column=bytea())
-    text_digest: bytes = Field(sa_column=bytea())
-    main_digest: bytes = Field(sa_column=bytea())
-    fingerprint: int | None = Field(sa_column=bigint(nullable=True))
-    distance_bits: int | None = Field(sa_column=smallint(nullable=True))
-    is_rendered: bool = Field(sa_column=boolean())
-    is_stored: bool = Field(sa_column=boolean(default="true"))
+    at: datetime = columns.timestamptz()
+    title: str = columns.text()
+    language: str = columns.text()
+    content_type: str = columns.text()
+    headers: str = columns.text(default="")  # of the response, one per line
+    text: str = columns.text()
+    body_digest: bytes = columns.bytea()
+    text_digest: bytes = columns.bytea()
+    main_digest: bytes = columns.bytea()
+    fingerprint: int | None = columns.bigint(nullable=True)
+    distance_bits: int | None = columns.smallint(nullable=True)
+    is_rendered: bool = columns.boolean()
+    is_stored: bool = columns.boolean(default="true")
 
 
 class Content(Table, table=True):
     """A compressed body, stored once per domain and digest."""
 
-    __table_args__ = (
-        CheckConstraint("encoding IN ('identity', 'zstd')", name="content_encoding"),
-        {"postgresql_partition_by": HASH_BY_DOMAIN},
-    )
-    domain_id: int = Field(sa_column=bigint(key=True))
-    digest: bytes = Field(sa_column=bytea(key=True))
-    encoding: str = Field(sa_column=text())
-    body_bytes: int = Field(sa_column=integer())
-    data: bytes = Field(sa_column=bytea())
+    __table_args__ = (CheckConstraint("encoding IN ('identity', 'zstd')", name="content_encoding"), PARTITIONED)
+    domain_id: int = columns.bigint(key=True)
+    digest: bytes = columns.bytea(key=True)
+    encoding: str = columns.text()
+    body_bytes: int = columns.integer()
+    data: bytes = columns.bytea()
 
 
 class PageFingerprint(PageTable, table=True):
     """The fingerprint of a page's last version, up to FingerprintCursor. Pages with little text have none."""
 
-    __table_args__ = (
-        Index("page_fingerprint_pages", "domain_id", "fingerprint", "key"),
-        {"postgresql_partition_by": HASH_BY_DOMAIN},
-    )
-    fingerprint: int = Field(sa_column=bigint())
+    __table_args__ = (Index("page_fingerprint_pages", "domain_id", "fingerprint", "key"), PARTITIONED)
+    fingerprint: int = columns.bigint()
 
 
 class FingerprintBand(Table, table=True):
@@ -236,19 +201,16 @@ class FingerprintBand(Table, table=True):
     band: 65536 times the number of the quarter, 0 to 3, plus its 16 bits. Each distinct fingerprint has four rows.
     """
 
-    __table_args__ = (
-        CheckConstraint("band BETWEEN 0 AND 262143", name="fingerprint_band_quarters"),
-        {"postgresql_partition_by": HASH_BY_DOMAIN},
-    )
-    domain_id: int = Field(sa_column=bigint(key=True))
-    band: int = Field(sa_column=integer(key=True, default=None))
-    fingerprint: int = Field(sa_column=bigint(key=True))
+    __table_args__ = (CheckConstraint("band BETWEEN 0 AND 262143", name="fingerprint_band_quarters"), PARTITIONED)
+    domain_id: int = columns.bigint(key=True)
+    band: int = columns.integer(key=True, default=None)
+    fingerprint: int = columns.bigint(key=True)
 
 
 class FingerprintCursor(DomainTable, table=True):
     """The last event of a domain whose fingerprint is stored."""
 
-    event: int = Field(sa_column=bigint(default="0"))
+    event: int = columns.bigint(default="0")
 
 
 class UrlList(DomainTable, table=True):
@@ -265,23 +227,23 @@ class UrlList(DomainTable, table=True):
         CheckConstraint("found_by IN ('robots', 'usual', 'page', 'list', 'body')", name="url_list_found_by"),
         CheckConstraint("value >= 0 AND hints_true <= hints_checked", name="url_list_value"),
     )
-    key: bytes = Field(sa_column=bytea(key=True))
-    kind: str = Field(sa_column=text(default=""))
-    found_by: str = Field(sa_column=text())
-    found_at: datetime = Field(sa_column=timestamptz())
-    value: float = Field(sa_column=double(default="1"))
-    entries: int = Field(sa_column=integer())
-    others: int = Field(sa_column=integer())
-    excluded: int = Field(sa_column=integer())
-    unusable: int = Field(sa_column=integer())
-    finding: str = Field(sa_column=text(default=""))
-    reads: int = Field(sa_column=integer())
-    informative_reads: int = Field(sa_column=integer())
-    new_pages: int = Field(sa_column=bigint(default="0"))
-    hints: int = Field(sa_column=bigint(default="0"))
-    hints_checked: int = Field(sa_column=bigint(default="0"))
-    hints_true: int = Field(sa_column=bigint(default="0"))
-    hints_expected: float = Field(sa_column=double(default="0"))
+    key: bytes = columns.bytea(key=True)
+    kind: str = columns.text(default="")
+    found_by: str = columns.text()
+    found_at: datetime = columns.timestamptz()
+    value: float = columns.double(default="1")
+    entries: int = columns.integer()
+    others: int = columns.integer()
+    excluded: int = columns.integer()
+    unusable: int = columns.integer()
+    finding: str = columns.text(default="")
+    reads: int = columns.integer()
+    informative_reads: int = columns.integer()
+    new_pages: int = columns.bigint(default="0")
+    hints: int = columns.bigint(default="0")
+    hints_checked: int = columns.bigint(default="0")
+    hints_true: int = columns.bigint(default="0")
+    hints_expected: float = columns.double(default="0")
 
 
 class Announced(PageTable, table=True):
@@ -290,11 +252,8 @@ class Announced(PageTable, table=True):
     list_key: the list that gives it.  is_open: the date signals a change that no visit has checked yet.
     """
 
-    __table_args__ = (
-        CheckConstraint("source IN ('sitemap', 'feed')", name="announced_source"),
-        {"postgresql_partition_by": HASH_BY_DOMAIN},
-    )
-    source: str = Field(sa_column=text(key=True))
-    at: datetime = Field(sa_column=timestamptz())
-    list_key: bytes = Field(sa_column=bytea())
-    is_open: bool = Field(sa_column=boolean())
+    __table_args__ = (CheckConstraint("source IN ('sitemap', 'feed')", name="announced_source"), PARTITIONED)
+    source: str = columns.text(key=True)
+    at: datetime = columns.timestamptz()
+    list_key: bytes = columns.bytea()
+    is_open: bool = columns.boolean()

@@ -4,25 +4,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, Column, Index
+from sqlalchemy import CheckConstraint, Index
 from sqlalchemy import text as sql
-from sqlalchemy.types import Uuid
-from sqlmodel import Field
 
-from models.columns import (
-    Table,
-    bigint,
-    boolean,
-    bytea,
-    double,
-    foreign_key,
-    identity,
-    integer,
-    jsonb,
-    text,
-    text_array,
-    timestamptz,
-)
+from models import columns
+from models.columns import Table
 
 
 class Subscription(Table, table=True):
@@ -38,32 +24,32 @@ class Subscription(Table, table=True):
         CheckConstraint("(paused_at IS NULL) = (pause_position IS NULL)", name="subscription_paused"),
         CheckConstraint("max_bytes > 0", name="subscription_size"),
     )
-    id: int = Field(sa_column=identity())
-    target: str = Field(sa_column=text())
-    secret: str = Field(sa_column=text(default=""))
-    seal: str = Field(sa_column=text(default=""))  # for a command: signature of the local user who set it
-    allow_private: bool = Field(sa_column=boolean())
-    domain_id: int | None = Field(sa_column=foreign_key("domain", nullable=True))
-    pattern: str = Field(sa_column=text(default=""))
-    kinds: list[str] = Field(sa_column=text_array())
-    place: str = Field(sa_column=text(default=""))
-    condition: str = Field(sa_column=text(default=""))
-    condition_text: str = Field(sa_column=text(default=""))
-    bound: float | None = Field(sa_column=double(nullable=True))
-    digest: str = Field(sa_column=text(default=""))
-    quiet: str = Field(sa_column=text(default=""))
-    zone: str = Field(sa_column=text(default="UTC"))
-    created_at: datetime = Field(sa_column=timestamptz())
-    position: int = Field(sa_column=bigint())
-    failures: int = Field(sa_column=integer(default="0"))
-    failing_since: datetime | None = Field(sa_column=timestamptz(nullable=True))
-    resume_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
-    last_error: str = Field(sa_column=text(default=""))
-    delivered: int = Field(sa_column=bigint(default="0"))  # changes
-    delivered_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
-    paused_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
-    pause_position: int | None = Field(sa_column=bigint(nullable=True))  # end of the feed at that time
-    max_bytes: int = Field(sa_column=integer(default="262144"))  # maximum size of a message to a webhook or a program
+    id: int = columns.identity()
+    target: str = columns.text()
+    secret: str = columns.text(default="")
+    seal: str = columns.text(default="")  # for a command: signature of the local user who set it
+    allow_private: bool = columns.boolean()
+    domain_id: int | None = columns.foreign_key("domain", nullable=True)
+    pattern: str = columns.text(default="")
+    kinds: list[str] = columns.text_array()
+    place: str = columns.text(default="")
+    condition: str = columns.text(default="")
+    condition_text: str = columns.text(default="")
+    bound: float | None = columns.double(nullable=True)
+    digest: str = columns.text(default="")
+    quiet: str = columns.text(default="")
+    zone: str = columns.text(default="UTC")
+    created_at: datetime = columns.timestamptz()
+    position: int = columns.bigint()
+    failures: int = columns.integer(default="0")
+    failing_since: datetime | None = columns.timestamptz(nullable=True)
+    resume_at: datetime | None = columns.timestamptz(nullable=True)
+    last_error: str = columns.text(default="")
+    delivered: int = columns.bigint(default="0")  # changes
+    delivered_at: datetime | None = columns.timestamptz(nullable=True)
+    paused_at: datetime | None = columns.timestamptz(nullable=True)
+    pause_position: int | None = columns.bigint(nullable=True)  # end of the feed at that time
+    max_bytes: int = columns.integer(default="262144")  # maximum size of a message to a webhook or a program
 
 
 class Message(Table, table=True):
@@ -73,14 +59,14 @@ class Message(Table, table=True):
         CheckConstraint("state IN ('waiting', 'dead')", name="message_state"),
         Index("message_next", "subscription_id", "tries", "id", postgresql_where=sql("state = 'waiting'")),
     )
-    id: int = Field(sa_column=identity())
-    subscription_id: int = Field(sa_column=foreign_key("subscription"))
-    token: UUID = Field(sa_column=Column(Uuid, nullable=False, unique=True))
-    state: str = Field(sa_column=text(default="waiting"))
-    created_at: datetime = Field(sa_column=timestamptz())
-    tries: int = Field(sa_column=integer(default="0"))
-    next_try_at: datetime = Field(sa_column=timestamptz())
-    last_error: str = Field(sa_column=text(default=""))
+    id: int = columns.identity()
+    subscription_id: int = columns.foreign_key("subscription")
+    token: UUID = columns.uuid(unique=True)
+    state: str = columns.text(default="waiting")
+    created_at: datetime = columns.timestamptz()
+    tries: int = columns.integer(default="0")
+    next_try_at: datetime = columns.timestamptz()
+    last_error: str = columns.text(default="")
 
 
 class Notice(Table, table=True):
@@ -91,11 +77,11 @@ class Notice(Table, table=True):
         Index("notice_page", "subscription_id", "domain_id", "key", "message_id"),
         Index("notice_due", "subscription_id", "due_at", postgresql_where=sql("message_id IS NULL")),
     )
-    subscription_id: int = Field(sa_column=foreign_key("subscription", key=True))
-    position: int = Field(sa_column=bigint(key=True))
-    domain_id: int = Field(sa_column=bigint())
-    key: bytes = Field(sa_column=bytea())
-    due_at: datetime = Field(sa_column=timestamptz())
-    is_grouped: bool = Field(sa_column=boolean())
-    content: dict[str, Any] = Field(sa_column=jsonb())
-    message_id: int | None = Field(sa_column=foreign_key("message", nullable=True))
+    subscription_id: int = columns.foreign_key("subscription", key=True)
+    position: int = columns.bigint(key=True)
+    domain_id: int = columns.bigint()
+    key: bytes = columns.bytea()
+    due_at: datetime = columns.timestamptz()
+    is_grouped: bool = columns.boolean()
+    content: dict[str, Any] = columns.jsonb()
+    message_id: int | None = columns.foreign_key("message", nullable=True)

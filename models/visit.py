@@ -10,11 +10,11 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, Column, Index
 from sqlalchemy import text as sql
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.types import Uuid
 from sqlmodel import Field, SQLModel
 
-from models.columns import PageTable, Table, bigint, boolean, bytea, double, integer, smallint, text, timestamptz
-from models.page import HASH_BY_DOMAIN
+from models import columns
+from models.columns import PageTable, Table
+from models.page import PARTITIONED
 
 
 class Visit(PageTable, table=True):
@@ -29,28 +29,28 @@ class Visit(PageTable, table=True):
         CheckConstraint("cash >= 0", name="visit_cash"),
         {"postgresql_partition_by": "RANGE (at)"},
     )
-    at: datetime = Field(sa_column=timestamptz(key=True))
-    outcome: str = Field(sa_column=text())
-    status: int | None = Field(sa_column=smallint(nullable=True))
-    reason: str = Field(sa_column=text(default=""))
-    change: str = Field(sa_column=text())
-    evidence: str = Field(sa_column=text())
-    distance_bits: int | None = Field(sa_column=smallint(nullable=True))
+    at: datetime = columns.timestamptz(key=True)
+    outcome: str = columns.text()
+    status: int | None = columns.smallint(nullable=True)
+    reason: str = columns.text(default="")
+    change: str = columns.text()
+    evidence: str = columns.text()
+    distance_bits: int | None = columns.smallint(nullable=True)
     conditional: bool = Field(default=False)
-    requests: int = Field(sa_column=smallint())
-    received_bytes: int = Field(sa_column=integer())
-    saved_bytes: int = Field(sa_column=integer())
-    elapsed_ms: int = Field(sa_column=integer())
-    cash: int = Field(sa_column=bigint(default="0"))
-    expected: float | None = Field(sa_column=double(nullable=True))
-    due_at: datetime | None = Field(sa_column=timestamptz(nullable=True))
-    shadow_price: float | None = Field(sa_column=double(nullable=True))
-    audit: bool = Field(sa_column=boolean())
-    parts: str = Field(sa_column=text(default=""))
-    magnitude: float | None = Field(sa_column=double(nullable=True))  # share of the page that changed, 0 to 1
-    rendering: str = Field(sa_column=text(default=""))  # why it was or was not rendered, or the result
-    added_words: int | None = Field(sa_column=integer(nullable=True, default=None))  # added by its scripts
-    added_links: int | None = Field(sa_column=integer(nullable=True, default=None))
+    requests: int = columns.smallint()
+    received_bytes: int = columns.integer()
+    saved_bytes: int = columns.integer()
+    elapsed_ms: int = columns.integer()
+    cash: int = columns.bigint(default="0")
+    expected: float | None = columns.double(nullable=True)
+    due_at: datetime | None = columns.timestamptz(nullable=True)
+    shadow_price: float | None = columns.double(nullable=True)
+    audit: bool = columns.boolean()
+    parts: str = columns.text(default="")
+    magnitude: float | None = columns.double(nullable=True)  # share of the page that changed, 0 to 1
+    rendering: str = columns.text(default="")  # why it was or was not rendered, or the result
+    added_words: int | None = columns.integer(nullable=True, default=None)  # added by its scripts
+    added_links: int | None = columns.integer(nullable=True, default=None)
 
 
 class VisitPack(Table, table=True):
@@ -65,16 +65,16 @@ class VisitPack(Table, table=True):
         ),
         CheckConstraint("bits BETWEEN 0 AND 16 AND bucket >= 0 AND bucket < 1 << bits", name="visit_pack_bucket"),
         Index("visit_pack_until", "domain_id", "until"),
-        {"postgresql_partition_by": HASH_BY_DOMAIN},
+        PARTITIONED,
     )
-    domain_id: int = Field(sa_column=bigint(key=True))
-    bits: int = Field(sa_column=smallint(key=True))
-    bucket: int = Field(sa_column=integer(key=True, default=None))
-    id: UUID = Field(sa_column=Column(Uuid, primary_key=True, server_default=sql("gen_random_uuid()")))
-    since: datetime = Field(sa_column=timestamptz())
-    until: datetime = Field(sa_column=timestamptz())
-    visits: int = Field(sa_column=integer())
-    keys: bytes = Field(sa_column=bytea())
+    domain_id: int = columns.bigint(key=True)
+    bits: int = columns.smallint(key=True)
+    bucket: int = columns.integer(key=True, default=None)
+    id: UUID = columns.uuid(key=True, default=sql("gen_random_uuid()"))
+    since: datetime = columns.timestamptz()
+    until: datetime = columns.timestamptz()
+    visits: int = columns.integer()
+    keys: bytes = columns.bytea()
 
 
 _visit, _pack = (SQLModel.metadata.tables[name] for name in ("visit", "visit_pack"))

@@ -59,16 +59,14 @@ class Database:
         except psycopg.errors.InsufficientPrivilege as error:
             raise CrawlerError(f"the database refused access: {format_one_line(error)}") from error
         except psycopg.errors.NumericValueOutOfRange as error:
-            raise BadInput(
-                f"a number is out of range for the database ({format_one_line(error)}); use another one"
-            ) from error
+            fact = format_one_line(error)
+            raise BadInput(f"a number is out of range for the database ({fact}); use another one") from error
         except psycopg.DataError as error:
             if "NUL" not in str(error):
                 raise
             # The driver rejects texts with a NUL before it contacts the server. Only user input can contain one.
-            raise BadInput(
-                f"the database cannot search for this text ({format_one_line(error)}); remove the NUL character"
-            ) from error
+            fact = format_one_line(error)
+            raise BadInput(f"the database cannot search for this text ({fact}); remove the NUL character") from error
 
 
 def format_one_line(error: BaseException) -> str:

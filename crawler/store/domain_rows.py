@@ -84,7 +84,7 @@ def build_domain(row: dict[str, Any]) -> Domain:
         paused=row["state"] == "paused",
         registered_at=row["registered_at"],
         settings=replace_values(
-            DomainSettings(rules=_build_rules(row["rules"])),
+            DomainSettings(rules=tuple(map(_build_rule, row["rules"]))),
             {setting.name: _decode_column(setting, row[setting.column]) for setting in SETTINGS},
         ),
         addresses=tuple(row["addresses"] or ()),
@@ -103,26 +103,19 @@ def _decode_column(setting: Setting, stored: Any) -> Any:
 
 
 def _encode_column(setting: Setting, value: Any) -> Any:
-    if setting.kind in {SettingKind.DELAY, SettingKind.SPAN}:
-        return _encode_span(value)
-    return (
-        str(value) if setting.kind is SettingKind.TEXT else list(value) if setting.kind is SettingKind.TEXTS else value
-    )
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    kind = setting.kind
+    return str(value) if kind is SettingKind.TEXT else list(value) if kind is SettingKind.TEXTS else value
 
 
-def _build_rules(rows: Iterable[dict[str, Any]]) -> tuple[PageRule, ...]:
-    return tuple(
-        PageRule(
-            pattern=row["pattern"],
-            min_interval=_decode_span(row["min_interval_s"]),
-            max_interval=_decode_span(row["max_interval_s"]),
-            weight=None if row["weight"] is None else float(row["weight"]),  # JSON turns 1.0 into 1
-            once=row["once"],
-            max_pages=row["max_pages"],
-            view=View(tuple(row["ignore"]), tuple(row["watch"]), tuple(row["ignore_text"])),
-            render=row["render"],
-        )
-        for row in rows
+def _build_rule(row: dict[str, Any]) -> PageRule:
+    return PageRule(
+        min_interval=_decode_span(row["min_interval_s"]),
+        max_interval=_decode_span(row["max_interval_s"]),
+        weight=None if row["weight"] is None else float(row["weight"]),  # JSON turns 1.0 into 1
+        view=View(tuple(row["ignore"]), tuple(row["watch"]), tuple(row["ignore_text"])),
+        **{name: row[name] for name in ("pattern", "once", "max_pages", "render")},
     )
 
 
@@ -145,12 +138,8 @@ async def replace_rules(connection: Connection, domain_id: int, rules: Sequence[
     if uncounted:
         pages |= await _count_pages_by_rule(connection, domain_id, uncounted)
     try:
-        await copy_rows(
-            connection,
-            "rule",
-            RULE_COLUMNS,
-            (_build_rule_row(domain_id, n, rule, pages) for n, rule in enumerate(rules)),
-        )
+        rows = (_build_rule_row(domain_id, n, rule, pages) for n, rule in enumerate(rules))
+        await copy_rows(connection, "rule", RULE_COLUMNS, rows)
     except psycopg.errors.CharacterNotInRepertoire as error:
         raise BadInput("a rule contains a NUL character; remove it") from error
 
@@ -172,21 +161,14 @@ async def _count_pages_by_rule(connection: Connection, domain_id: int, rules: Se
 
 def _build_rule_row(domain_id: int, no: int, rule: PageRule, pages: dict[str, int]) -> tuple[object, ...]:
     counted = pages.get(rule.pattern, 0) if rule.max_pages is not None else 0
-    return (
-        *(domain_id, no, rule.pattern, _encode_span(rule.min_interval), _encode_span(rule.max_interval)),
-        *(rule.weight, rule.once, rule.max_pages, counted),
-        *(list(rule.view.ignore), list(rule.view.watch), list(rule.view.ignore_text), rule.render),
-    )
+    spans = (each if each is None else each.total_seconds() for each in (rule.min_interval, rule.max_interval))
+    texts = map(list, (rule.view.ignore, rule.view.watch, rule.view.ignore_text))
+    return (domain_id, no, rule.pattern, *spans, rule.weight, rule.once, rule.max_pages, counted, *texts, rule.render)
 
 
 def _decode_span(length_s: float | None) -> timedelta | None:
     """Return the time span of a column in seconds."""
     return None if length_s is None else timedelta(seconds=length_s)
-
-
-def _encode_span(length: timedelta | None) -> float | None:
-    """Return a time span in seconds."""
-    return None if length is None else length.total_seconds()
 
 
 async def post_to_inbox(

@@ -42,16 +42,17 @@ from crawler.store.rows import (
 
 INSERT = f"""
     INSERT INTO domain (authority, scheme, registered_at, {", ".join(SETTING_COLUMNS)})
-    VALUES (%(authority)s, %(scheme)s, %(at)s, {build_placeholders(SETTING_COLUMNS)})
-    RETURNING id
+    VALUES (%(authority)s, %(scheme)s, %(at)s, {build_placeholders(SETTING_COLUMNS)}) RETURNING id
 """  # noqa: S608  likewise
+INSERT_STATE = """
+    INSERT INTO domain_state (domain_id, total_cash, dormant, wake_at, addresses, next_request_at, window_passes)
+    VALUES (%s, %s, %s, %s, %s, clock_timestamp() + %s, %s)
+"""
 INSERT_POOLS = "INSERT INTO pool (domain_id, pool) SELECT %s, unnest(%s::smallint[])"
 INSERT_PRIOR = "INSERT INTO prior (domain_id, no, template, a, b) VALUES (%s, 0, %s, %s, %s)"
 INSERT_ALIASES = "INSERT INTO domain_alias (authority, domain_id) SELECT unnest(%s::text[]), %s"
-UPDATE = f"""
-    UPDATE domain SET {", ".join(f"{column} = %({column})s" for column in SETTING_COLUMNS)}
-     WHERE id = %(id)s
-"""  # noqa: S608  likewise
+SET_COLUMNS = ", ".join(f"{column} = %({column})s" for column in SETTING_COLUMNS)
+UPDATE = f"UPDATE domain SET {SET_COLUMNS} WHERE id = %(id)s"  # noqa: S608  likewise
 DOMAIN_STATUS = """
     SELECT d.state = 'paused', CASE WHEN s.leased_until > clock_timestamp() THEN s.holder END,
            CASE WHEN s.leased_until > clock_timestamp() THEN s.leased_until END,
@@ -59,9 +60,8 @@ DOMAIN_STATUS = """
            EXISTS (SELECT FROM address_slot a WHERE a.address = ANY(s.addresses) AND a.domain_id <> d.id
                       AND a.held_until > clock_timestamp()),
            EXISTS (SELECT FROM inbox i WHERE i.domain_id = d.id),
-           (SELECT count(*) FROM (SELECT FROM frontier f WHERE f.domain_id = %(domain_id)s AND f.request_reason IN (1,
-           4)
-                                   LIMIT %(most_requested)s) r),
+           (SELECT count(*) FROM (SELECT FROM frontier f WHERE f.domain_id = %(domain_id)s AND f.request_reason IN
+                                   (1, 4) LIMIT %(most_requested)s) r),
            coalesce(d.budget_per_day, l.budget_per_day),
            coalesce(d.budget_per_day, l.budget_per_day)
                - CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_requests ELSE 0 END,
@@ -103,9 +103,7 @@ DELAY_NEXT_REQUEST = """
     UPDATE domain_state SET next_request_at = greatest(next_request_at, clock_timestamp() + %s) WHERE domain_id = %s
 """
 # New hours, budgets and limits may allow an earlier crawl than those at the last release.
-WAKE = """
-    UPDATE domain_state SET closed_from = NULL, opens_at = NULL, wake_at = least(wake_at, %s) WHERE domain_id = %s
-"""
+WAKE = "UPDATE domain_state SET closed_from = NULL, opens_at = NULL, wake_at = least(wake_at, %s) WHERE domain_id = %s"
 WAKE_PACED = """
     UPDATE domain_state SET wake_at = least(wake_at, %(at)s) WHERE domain_id = ANY(%(ids)s) AND paced_until > %(at)s
 """
@@ -195,37 +193,22 @@ async def register(
     """
     _raise_for_unused(domain_settings.problems)
     async with db.transaction() as connection:
-        await connection.execute(
-            "LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE"
-        )  # no other registration may take a name now
+        # No other registration may take a name now.
+        await connection.execute("LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE")
         for existing in await find_domains(connection, IS_NAMED, {"names": [authority, *aliases]}):
             raise build_already_registered_error(existing)
         values = build_setting_params(domain_settings) | {"authority": authority, "scheme": scheme, "at": at}
         domain_id = await fetch_value(connection, INSERT, values)
-        await connection.execute(
-            """INSERT INTO domain_state (domain_id, total_cash, dormant, wake_at, addresses, next_request_at,
-                                        window_passes)
-               VALUES (%s, %s, %s, %s, %s, clock_timestamp() + %s, %s)""",
-            (
-                domain_id,
-                TOTAL_CASH,
-                TOTAL_CASH,
-                at,
-                sorted(addresses),
-                delay or None,
-                domain_settings.importance_window,
-            ),
-        )
+        window = domain_settings.importance_window
+        state = (domain_id, TOTAL_CASH, TOTAL_CASH, at, sorted(addresses), delay or None, window)
+        await connection.execute(INSERT_STATE, state)
         prior = (await read_kind_prior(connection, classify_site(authority))).prior
-        other_names = [alias for alias in aliases if alias != authority]
         await connection.execute(INSERT_POOLS, (domain_id, [pool.value for pool in Pool]))
         await connection.execute(INSERT_PRIOR, (domain_id, OTHER_TEMPLATES, prior.a, prior.b))
-        await connection.execute(INSERT_ALIASES, (other_names, domain_id))
+        await connection.execute(INSERT_ALIASES, ([alias for alias in aliases if alias != authority], domain_id))
         await replace_rules(connection, domain_id, domain_settings.rules)
-        root = f"{scheme}://{authority}/"
-        await post_to_inbox(
-            connection, domain_id, "seed", {"urls": list(dict.fromkeys([root, *domain_settings.seeds]))}, at=at
-        )
+        seeds = dict.fromkeys([f"{scheme}://{authority}/", *domain_settings.seeds])
+        await post_to_inbox(connection, domain_id, "seed", {"urls": list(seeds)}, at=at)
         domain = await read_domain(connection, domain_id)
         assert domain is not None
         return domain
@@ -358,8 +341,7 @@ async def find_waiting_domains(
 
 async def wake_domains(db: Database, domains: Collection[Domain], *, at: datetime) -> None:
     """Wake domains that sleep because of the pace of their budgets, for a user who wants them crawled now."""
-    values = {"ids": [domain.id for domain in domains], "at": at}
-    await execute(db, WAKE_PACED, values)
+    await execute(db, WAKE_PACED, {"ids": [domain.id for domain in domains], "at": at})
 
 
 async def expire_leases(db: Database, *, holder_prefix: str) -> int:
@@ -379,9 +361,8 @@ async def add_signals(db: Database, domain: Domain, signals: Sequence[ChangeSign
     async with db.transaction() as connection:
         waiting = await fetch_value(connection, WAITING_SIGNALS, (domain.id,))
         if waiting + len(signals) > MAX_WAITING_SIGNALS:
-            raise BadInput(
-                f"{waiting:,} signals already wait for {domain.authority}; run recrawl crawl {domain.authority}"
-            )
+            name = domain.authority
+            raise BadInput(f"{waiting:,} signals already wait for {name}; run recrawl crawl {name}")
         await post_signals(connection, domain.id, signals, at=at)
 
 
@@ -391,10 +372,8 @@ async def read_kind_prior(connection: Connection, kind: str) -> KindPrior:
     The kind of the result says which. PRIOR has kind ALL_KINDS and no domains.
     """
     row = await fetch_row(connection, KIND_PRIOR, {"kind": kind, "all": ALL_KINDS})
-    if row is None:
-        return KindPrior(ALL_KINDS, PRIOR, pages=0, domains=0)
-    row_kind, a, b, pages, domains = row
-    return KindPrior(row_kind, RateEstimate(a, b), pages=pages, domains=domains)
+    kind, a, b, pages, domains = row or (ALL_KINDS, PRIOR.a, PRIOR.b, 0, 0)
+    return KindPrior(kind, RateEstimate(a, b), pages=pages, domains=domains)
 
 
 async def write_kind_priors(db: Database, kinds: Sequence[KindPrior], *, at: datetime) -> None:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import psycopg
 from alembic import command
 from alembic.config import Config
+from psycopg import errors
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool
@@ -20,12 +20,7 @@ MIGRATION_LOCK = 0x7265637261776C  # one process migrates at a time; "recrawl" i
 PARTITIONS = text("SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass('page')")
 
 # Another table, index, function or schema has a name that recrawl uses.
-NAME_CONFLICTS = (
-    psycopg.errors.DuplicateTable,
-    psycopg.errors.DuplicateObject,
-    psycopg.errors.DuplicateFunction,
-    psycopg.errors.WrongObjectType,
-)
+NAME_CONFLICTS = (errors.DuplicateTable, errors.DuplicateObject, errors.DuplicateFunction, errors.WrongObjectType)
 
 
 def migrate(url: str, *, partitions: int | None) -> None:
@@ -44,9 +39,8 @@ def migrate(url: str, *, partitions: int | None) -> None:
         try:
             if database.compare_schema(connection.connection.driver_connection) is database.SchemaState.NEWER:
                 raise CrawlerError(database.NEWER_MESSAGE)
-            existing = int(
-                connection.execute(PARTITIONS).scalar_one()
-            )  # of table page; the others have the same number
+            # Those of table page; the others have the same number.
+            existing = int(connection.execute(PARTITIONS).scalar_one())
             if partitions is not None and existing not in {0, partitions}:
                 raise BadInput(
                     f"the tables have {existing} partitions each, which cannot be changed; "
@@ -67,18 +61,14 @@ def migrate(url: str, *, partitions: int | None) -> None:
 def _translate_errors() -> Iterator[None]:
     try:
         yield
-    except OperationalError as error:
-        raise StoreUnavailable(
-            f"the database does not respond: {database.format_one_line(error.orig or error)}"
-        ) from error
     except DBAPIError as error:
+        fact = database.format_one_line(error.orig or error)
+        if isinstance(error, OperationalError):
+            raise StoreUnavailable(f"the database does not respond: {fact}") from error
         if isinstance(error.orig, database.PERMISSION_ERRORS):
-            raise CrawlerError(f"the database refused access: {database.format_one_line(error.orig)}") from error
+            raise CrawlerError(f"the database refused access: {fact}") from error
         if isinstance(error.orig, NAME_CONFLICTS):
-            conflict = database.format_one_line(error.orig)
-            raise CrawlerError(
-                f"the database already uses a name of recrawl ({conflict}); use another database"
-            ) from error
+            raise CrawlerError(f"the database already uses a name of recrawl ({fact}); use another database") from error
         raise
 
 
@@ -89,5 +79,5 @@ def _check_server(connection: Any) -> None:
     encoding = connection.execute(text("SHOW server_encoding")).scalar()
     if encoding != "UTF8":
         raise BadInput(
-            f"the database uses the encoding {encoding}; create one with ENCODING 'UTF8', because pages use any script"
+            f"the database uses the encoding {encoding}; create one with ENCODING 'UTF8', befact pages use any script"
         )

@@ -43,13 +43,10 @@ DUE_NOTIFICATIONS = """
      WHERE subscription_id = %(id)s AND message_id IS NULL AND due_at <= %(at)s
      ORDER BY position LIMIT %(most)s
 """
-MAKE_MESSAGE = """
-    INSERT INTO message (subscription_id, token, created_at, next_try_at) VALUES (%(id)s, %(token)s, %(at)s, %(at)s)
- RETURNING id
-"""
-ASSIGN_MESSAGE = (
-    "UPDATE notice SET message_id = %(message)s WHERE subscription_id = %(id)s AND position = ANY(%(positions)s)"
+MAKE_MESSAGE = (
+    "INSERT INTO message (subscription_id, token, created_at, next_try_at) VALUES (%s, %s, %s, %s) RETURNING id"
 )
+ASSIGN_MESSAGE = "UPDATE notice SET message_id = %s WHERE subscription_id = %s AND position = ANY(%s)"
 # Messages are ordered by first position, because parts of a split message have later ids than messages created since.
 # The message with the fewest tries comes first, so one that always fails delays only those about its own pages.
 NEXT_MESSAGE = """
@@ -90,19 +87,14 @@ GIVE_UP_OLD = """
 """
 
 # For dead letters, next_try_at is the time of the last try.
-DELETE_OLD_DEAD = (
-    "DELETE FROM message WHERE subscription_id = %(id)s AND state = 'dead' AND next_try_at < %(forgotten)s"
-)
-IS_DUE = """
-    SELECT EXISTS (SELECT FROM notice
-                    WHERE subscription_id = %(id)s AND message_id IS NULL AND due_at <= %(at)s)
-"""
+DELETE_OLD_DEAD = "DELETE FROM message WHERE subscription_id = %s AND state = 'dead' AND next_try_at < %s"
+IS_DUE = "SELECT EXISTS (SELECT FROM notice WHERE subscription_id = %s AND message_id IS NULL AND due_at <= %s)"
 MAKE_PART = """
     INSERT INTO message (subscription_id, token, created_at, next_try_at, tries, last_error)
     SELECT subscription_id, %(token)s, created_at, %(at)s, tries, last_error FROM message WHERE id = %(message)s
  RETURNING id
 """
-POSITIONS = "SELECT position FROM notice WHERE message_id = %(message)s ORDER BY position"
+POSITIONS = "SELECT position FROM notice WHERE message_id = %s ORDER BY position"
 LOWER_MAX_BYTES = "UPDATE subscription SET max_bytes = least(max_bytes, %(max_bytes)s) WHERE id = %(id)s"
 # The body changes, so the message gets a new token.
 RENEW_MESSAGE = "UPDATE message SET token = %(token)s, next_try_at = %(at)s WHERE id = %(message)s"
@@ -160,15 +152,14 @@ async def put_notifications(
         if not await execute(connection, ADVANCE_POSITION, {"id": number, "after": after, "until": until}):
             return False
         if notifications:
-            await execute(
-                connection, PUT_NOTIFICATIONS, split_into_columns(NOTIFICATION_COLUMNS, rows) | {"id": number}
-            )
+            columns = split_into_columns(NOTIFICATION_COLUMNS, rows)
+            await execute(connection, PUT_NOTIFICATIONS, columns | {"id": number})
     return True
 
 
 async def is_due(db: Database, number: int, *, at: datetime) -> bool:
     """Return whether a subscription has due notifications that are in no message yet."""
-    return bool(await fetch_value(db, IS_DUE, {"id": number, "at": at}))
+    return bool(await fetch_value(db, IS_DUE, (number, at)))
 
 
 async def make_messages(
@@ -189,25 +180,22 @@ async def make_messages(
     """
     async with db.transaction() as connection:
         rows = await fetch_rows(connection, DUE_NOTIFICATIONS, {"id": number, "at": at, "most": max_changes})
-        groups = list(
-            _group_positions(rows, joins_changes=joins_changes, max_changes_each=max_changes_each, max_bytes=max_bytes)
-        )
+        groups = list(_group_positions(rows, joins=joins_changes, max_count=max_changes_each, max_bytes=max_bytes))
         for positions in groups:
-            values = {"id": number, "token": uuid4(), "at": at}
-            message_id = await fetch_value(connection, MAKE_MESSAGE, values)
-            await connection.execute(ASSIGN_MESSAGE, {"id": number, "message": message_id, "positions": positions})
+            message_id = await fetch_value(connection, MAKE_MESSAGE, (number, uuid4(), at, at))
+            await connection.execute(ASSIGN_MESSAGE, (message_id, number, positions))
     return len(groups)
 
 
 def _group_positions(
-    rows: Iterable[tuple[Any, ...]], *, joins_changes: bool, max_changes_each: int, max_bytes: int | None
+    rows: Iterable[tuple[Any, ...]], *, joins: bool, max_count: int, max_bytes: int | None
 ) -> Iterable[list[int]]:
     """Group positions into messages. Only neighbors are combined, so messages keep the order of the feed."""
     group, used = list[int](), 0
     for position, is_grouped, size in rows:
-        is_alone = not (joins_changes or is_grouped)
+        is_alone = not (joins or is_grouped)
         is_too_large = max_bytes is not None and used + size > max_bytes
-        if group and (is_alone or is_too_large or len(group) == max_changes_each):
+        if group and (is_alone or is_too_large or len(group) == max_count):
             yield group
             group, used = [], 0
         group.append(position)
@@ -259,11 +247,10 @@ async def record_failure(
         "is_dead": is_dead,
         "resume_at": resume_at,
         "before": at - MAX_MESSAGE_AGE,
-        "forgotten": at - DEAD_LETTER_AGE,
     }
     async with db.transaction() as connection:
         await connection.execute(RECORD_MESSAGE_FAILURE, values)
-        await connection.execute(DELETE_OLD_DEAD, values)
+        await connection.execute(DELETE_OLD_DEAD, (message.subscription_id, at - DEAD_LETTER_AGE))
         if resume_at is None:
             return
         failing_since = await fetch_value(connection, RECORD_TARGET_FAILURE, values)
@@ -273,9 +260,8 @@ async def record_failure(
 
 async def record_missing_target(db: Database, number: int, *, resume_at: datetime, error: str, at: datetime) -> None:
     """Record that no message could be created because the target is unknown. error: the reason, without secrets."""
-    await execute(
-        db, RECORD_TARGET_FAILURE, {"id": number, "resume_at": resume_at, "error": clean_text(error), "at": at}
-    )
+    values = {"id": number, "resume_at": resume_at, "error": clean_text(error), "at": at}
+    await execute(db, RECORD_TARGET_FAILURE, values)
 
 
 def _clean_json(value: Any) -> Any:
@@ -294,14 +280,12 @@ def _clean_json(value: Any) -> Any:
 async def split_message(db: Database, message: Message, parts: Sequence[int], *, at: datetime) -> None:
     """Split a message into several with new tokens. parts: the number of changes in each."""
     async with db.transaction() as connection:
-        positions = await fetch_all(connection, scalar_row, POSITIONS, {"message": message.id})
+        positions = await fetch_all(connection, scalar_row, POSITIONS, (message.id,))
         for count in parts:
             values = {"message": message.id, "token": uuid4(), "at": at}
             message_id = await fetch_value(connection, MAKE_PART, values)
             part, positions = positions[:count], positions[count:]
-            await connection.execute(
-                ASSIGN_MESSAGE, {"id": message.subscription_id, "message": message_id, "positions": part}
-            )
+            await connection.execute(ASSIGN_MESSAGE, (message_id, message.subscription_id, part))
         await connection.execute(DELETE_MESSAGE, {"message": message.id})
 
 

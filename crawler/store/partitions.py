@@ -86,11 +86,9 @@ async def _try_to_create(connection: Connection, month: datetime) -> None:
     since, until = month, get_next_month(month)
     if await fetch_value(connection, IS_HELD_BY_DEFAULT, (since, until)):
         return
-    statement = CREATE.format(
-        name=sql.Identifier(_format_partition_name(month)), since=sql.Literal(since), until=sql.Literal(until)
-    )
+    name = sql.Identifier(_format_partition_name(month))
     try:
         async with connection.transaction():
-            await connection.execute(statement)
+            await connection.execute(CREATE.format(name=name, since=sql.Literal(since), until=sql.Literal(until)))
     except (errors.LockNotAvailable, errors.InsufficientPrivilege, errors.CheckViolation):
         return  # CheckViolation: a visit of this month was inserted after the check above

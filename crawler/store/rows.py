@@ -29,21 +29,16 @@ async def execute(executor: Executor, statement: str, values: Values = ()) -> in
 
 
 async def fetch_all(
-    executor: Executor, row_factory: AsyncRowFactory[T], statement: str, values: Values = (), *, binary: bool = False
+    executor: Executor, make: AsyncRowFactory[T], statement: str, values: Values = (), *, binary: bool = False
 ) -> list[T]:
     """Return the rows as built by a row factory of psycopg. binary: transfer the columns in binary format."""
-    async with (
-        _open_connection(executor) as connection,
-        connection.cursor(row_factory=row_factory, binary=binary) as cursor,
-    ):
+    async with _open_connection(executor) as connection, connection.cursor(row_factory=make, binary=binary) as cursor:
         return await (await cursor.execute(statement.encode(), values or None)).fetchall()
 
 
-async def fetch_one(
-    executor: Executor, row_factory: AsyncRowFactory[T], statement: str, values: Values = ()
-) -> T | None:
+async def fetch_one(executor: Executor, make: AsyncRowFactory[T], statement: str, values: Values = ()) -> T | None:
     """Return the first row, or None."""
-    async with _open_connection(executor) as connection, connection.cursor(row_factory=row_factory) as cursor:
+    async with _open_connection(executor) as connection, connection.cursor(row_factory=make) as cursor:
         return await (await cursor.execute(statement.encode(), values or None)).fetchone()
 
 

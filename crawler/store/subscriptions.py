@@ -20,7 +20,16 @@ from crawler.core.http.urls import Authority
 from crawler.errors import StoreUnavailable
 from crawler.store.database import Connection, Database, format_one_line
 from crawler.store.report import EventKind
-from crawler.store.rows import Executor, clean_text, execute, fetch_dicts, fetch_one, fetch_value
+from crawler.store.rows import (
+    Executor,
+    Values,
+    build_placeholders,
+    clean_text,
+    execute,
+    fetch_dicts,
+    fetch_one,
+    fetch_value,
+)
 
 MAX_BYTES = 262_144  # default maximum size of a message: a quarter of nginx's limit
 
@@ -153,9 +162,7 @@ STATE_COLUMNS = [each.name for each in fields(Subscription) if each.name not in 
 INSERTED_COLUMNS = [*OPTION_COLUMNS, "kinds", "condition", "condition_text", "bound"]
 INSERT = f"""
     INSERT INTO subscription ({", ".join(INSERTED_COLUMNS)}, created_at, position)
-    VALUES ({", ".join(f"%({name})s" for name in INSERTED_COLUMNS)}, %(at)s,
-           (SELECT coalesce(max(position), 0) FROM feed))
- RETURNING id
+    VALUES ({build_placeholders(INSERTED_COLUMNS)}, %(at)s, (SELECT coalesce(max(position), 0) FROM feed)) RETURNING id
 """  # noqa: S608  only our own columns are put in
 
 
@@ -172,19 +179,18 @@ async def add_subscription(db: Database, options: SubscriptionOptions, *, at: da
     }
     async with db.transaction() as connection:
         number = await fetch_value(connection, INSERT, values)
-        (subscription,) = await _fetch_subscriptions(connection, f"{SELECT} WHERE s.id = %(id)s", {"id": number})
+        (subscription,) = await _fetch_subscriptions(connection, "WHERE s.id = %s", (number,))
     return subscription
 
 
 async def list_subscriptions(db: Database) -> list[Subscription]:
     """Return all subscriptions, the oldest first."""
-    return await _fetch_subscriptions(db, f"{SELECT} ORDER BY s.id", {})
+    return await _fetch_subscriptions(db, "ORDER BY s.id", ())
 
 
 async def find_subscription(db: Database, number: int) -> Subscription | None:
     """Return the subscription with this number, or None."""
-    matches = await _fetch_subscriptions(db, f"{SELECT} WHERE s.id = %(id)s", {"id": number})
-    return matches[0] if matches else None
+    return next(iter(await _fetch_subscriptions(db, "WHERE s.id = %s", (number,))), None)
 
 
 async def pause_subscription(db: Database, number: int, *, at: datetime) -> bool:
@@ -215,8 +221,8 @@ async def remove_subscription(db: Database, number: int) -> bool:
     return bool(await execute(db, "DELETE FROM subscription WHERE id = %s", (number,)))
 
 
-async def _fetch_subscriptions(executor: Executor, statement: str, values: dict[str, Any]) -> list[Subscription]:
-    return [_build_subscription(row) for row in await fetch_dicts(executor, statement, values)]
+async def _fetch_subscriptions(executor: Executor, condition: str, values: Values) -> list[Subscription]:
+    return list(map(_build_subscription, await fetch_dicts(executor, f"{SELECT} {condition}", values)))
 
 
 def _build_subscription(row: dict[str, Any]) -> Subscription:
@@ -224,16 +230,9 @@ def _build_subscription(row: dict[str, Any]) -> Subscription:
     if row["condition"]:
         kind = ConditionKind(row["condition"])
         condition = Condition(kind=kind, text=row["condition_text"], bound=row["bound"] or 0.0)
-    options = SubscriptionOptions(
-        kinds=frozenset(map(EventKind, row["kinds"])),
-        condition=condition,
-        **{name: row[name] for name in OPTION_COLUMNS},
-    )
-    return Subscription(
-        options=options,
-        domain=Authority(row["domain"]) if row["domain"] is not None else None,
-        **{name: row[name] for name in STATE_COLUMNS},
-    )
+    kinds, columns = frozenset(map(EventKind, row["kinds"])), {name: row[name] for name in OPTION_COLUMNS}
+    options = SubscriptionOptions(kinds=kinds, condition=condition, **columns)
+    return Subscription(options=options, domain=row["domain"], **{name: row[name] for name in STATE_COLUMNS})
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,18 +2,13 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
-from crawler.core.budget.hours import Hours, find_opening
+from crawler.core.budget.hours import find_opening
 from crawler.core.budget.ledger import NO_REFUND, Refund, settle_ledger
 from crawler.core.domain import Lease, RobotsCopy, Suspension
 from crawler.errors import LeaseLost
-from crawler.store.claim.budgets import (
-    LEDGER_COLUMNS,
-    WITH_SHARED,
-    build_ledger,
-    build_ledger_params,
-    settle_shared_budget,
-)
+from crawler.store.claim import budgets
 from crawler.store.database import Connection, Database
 from crawler.store.domain_rows import put_robots
 from crawler.store.rows import execute, fetch_dict, fetch_value
@@ -63,10 +58,10 @@ READ_LEASE_END = """
        FOR UPDATE OF s
 """
 RELEASE = f"""
-    {WITH_SHARED}
+    {budgets.WITH_SHARED}
     UPDATE domain_state
        SET lease_token = NULL, leased_until = NULL, holder = NULL, wake_at = %(wake_at)s,
-           paced_until = %(paced_until)s, next_request_at = %(free_at)s, {LEDGER_COLUMNS}
+           paced_until = %(paced_until)s, next_request_at = %(free_at)s, {budgets.LEDGER_COLUMNS}
      WHERE domain_id = %(domain_id)s
 """  # noqa: S608  only our own statement is put in
 FENCE = "SELECT domain_id FROM domain_state WHERE domain_id = %s AND lease_token = %s FOR UPDATE"
@@ -84,8 +79,7 @@ async def write_delay(db: Database, lease: Lease, *, delay: timedelta) -> None:
     possible request.
     """
     async with db.transaction() as connection:
-        values = {"domain_id": lease.domain.id, "token": lease.token, "delay": delay}
-        if await fetch_value(connection, WRITE_DELAY, values) is None:
+        if await fetch_value(connection, WRITE_DELAY, _build_params(lease, delay=delay)) is None:
             raise _build_lease_lost(lease)
         await renew_slots(connection, lease)
 
@@ -96,8 +90,7 @@ async def renew(db: Database, lease: Lease) -> bool:
     Raise LeaseLost if another worker holds the domain or one of its addresses.
     """
     async with db.transaction() as connection:
-        values = {"domain_id": lease.domain.id, "token": lease.token, "term": lease.term}
-        is_active = await fetch_value(connection, RENEW, values)
+        is_active = await fetch_value(connection, RENEW, _build_params(lease, term=lease.term))
         if is_active is None:
             raise _build_lease_lost(lease)
         await renew_slots(connection, lease)
@@ -106,11 +99,13 @@ async def renew(db: Database, lease: Lease) -> bool:
 
 async def renew_slots(connection: Connection, lease: Lease) -> None:
     """Extend the address slots to the end of the renewed lease. Raise LeaseLost if one was taken."""
-    if not lease.slots:
-        return
-    values = {"domain_id": lease.domain.id, "token": lease.token, "slots": list(lease.slots)}
-    if await execute(connection, RENEW_SLOTS, values) != len(lease.slots):
+    values = _build_params(lease, slots=list(lease.slots))
+    if lease.slots and await execute(connection, RENEW_SLOTS, values) != len(lease.slots):
         raise LeaseLost(f"another worker has taken over an address of {lease.domain.authority}")
+
+
+def _build_params(lease: Lease, **others: Any) -> dict[str, Any]:
+    return {"domain_id": lease.domain.id, "token": lease.token, **others}
 
 
 def _build_lease_lost(lease: Lease) -> LeaseLost:
@@ -167,33 +162,23 @@ EMPTY_LEASE_END = LeaseEnd()
 async def release(db: Database, lease: Lease, end: LeaseEnd = EMPTY_LEASE_END, *, at: datetime) -> None:
     """Release the domain and set the time of its next claim. Do nothing if the lease was lost."""
     async with db.transaction() as connection:
-        values = {"domain_id": lease.domain.id, "token": lease.token, "at": at, "wait": end.wait}
-        values |= {"uses_whole_budget": end.uses_whole_budget}
+        values = _build_params(lease, at=at, wait=end.wait, uses_whole_budget=end.uses_whole_budget)
         row = await fetch_dict(connection, READ_LEASE_END, values)
         if row is None:
             return
-        wake_at = _compute_wake_time(row["due_at"], not_before=end.not_before, hours=lease.domain.hours, at=at)
+        # A domain that is due now keeps its due time, so the longest overdue of several domains is claimed first.
+        wake_at = row["due_at"]
+        if wake_at is not None:  # None if no page is ever due
+            wake_at = max(wake_at, end.not_before or wake_at)
+            opens_at = find_opening(lease.domain.hours, max(wake_at, at))
+            wake_at = opens_at if opens_at > max(wake_at, at) else wake_at
         values |= {"free_at": row["free_at"], "wake_at": wake_at, "paced_until": end.not_before or at}
         if lease.slots:
             await connection.execute(RELEASE_SLOTS, values | {"slots": list(lease.slots)})
-        values |= build_ledger_params(settle_ledger(build_ledger(row), end.refund))
+        values |= budgets.build_ledger_params(settle_ledger(budgets.build_ledger(row), end.refund))
         is_shared = end.is_shared and bool(end.refund.requests or end.refund.received_bytes)
-        values |= await settle_shared_budget(connection, end.refund, is_shared=is_shared)
+        values |= await budgets.settle_shared_budget(connection, end.refund, is_shared=is_shared)
         await connection.execute(RELEASE, values)
-
-
-def _compute_wake_time(
-    due_at: datetime | None, *, not_before: datetime | None, hours: Hours, at: datetime
-) -> datetime | None:
-    """Return when a domain with this first due time wakes; None if no page is ever due.
-
-    A domain that is due now keeps its due time, so the longest overdue of several domains is claimed first.
-    """
-    if due_at is None:
-        return None
-    wakes_at = due_at if not_before is None else max(due_at, not_before)
-    opens_at = find_opening(hours, max(wakes_at, at))
-    return opens_at if opens_at > max(wakes_at, at) else wakes_at
 
 
 async def fence(connection: Connection, lease: Lease) -> None:

@@ -34,8 +34,8 @@ READ_DOMAIN_BUDGET = """
            coalesce(d.budget_per_day, l.budget_per_day) AS budget,
            (SELECT count(*) FROM (
                 SELECT FROM frontier f
-                 WHERE f.domain_id = %(domain_id)s AND f.request_reason IN (1, 4, 5) AND (f.request_reason <> 5 OR
-                 f.due_at <= %(at)s) LIMIT %(most)s) r) AS requested,
+                 WHERE f.domain_id = %(domain_id)s AND f.request_reason IN (1, 4, 5)
+                   AND (f.request_reason <> 5 OR f.due_at <= %(at)s) LIMIT %(most)s) r) AS requested,
            (SELECT min(f.due_at) FROM frontier f
              WHERE f.domain_id = %(domain_id)s AND f.request_reason = 5 AND f.due_at > %(at)s) AS next_confirmation_at
       FROM domain_state s
@@ -56,12 +56,7 @@ WITH_SHARED = """
 LEDGER_COLUMNS = """
     budget_day = %(day)s, spent_requests = %(requests)s, spent_bytes = %(received_bytes)s, spent_floor = %(floor)s
 """
-WRITE_DOMAIN_LEDGER = f"""
-    {WITH_SHARED}
-    UPDATE domain_state
-       SET {LEDGER_COLUMNS}
-     WHERE domain_id = %(domain_id)s
-"""  # noqa: S608  only our own statement is put in
+WRITE_DOMAIN_LEDGER = f"{WITH_SHARED} UPDATE domain_state SET {LEDGER_COLUMNS} WHERE domain_id = %(domain_id)s"  # noqa: S608
 # Shared by all workers, so it is locked last and only briefly.
 READ_SHARED = "SELECT day AS budget_day, spent_requests, spent_bytes, 0 AS spent_floor FROM ledger WHERE no = 1"
 LOCK_SHARED = f"{READ_SHARED} FOR UPDATE"
@@ -114,9 +109,8 @@ class _DayBudget:
 
     def _choose_pace(self, at: datetime, *, paced: bool) -> tuple[datetime, Hours]:
         """Return the instant and hours for the pace; if not paced, the end of the day, when all may be granted."""
-        return (
-            (at, self.hours) if paced else (datetime.combine(_get_utc_day(at), datetime.max.time(), tzinfo=UTC), ALWAYS)
-        )
+        end = datetime.combine(_get_utc_day(at), datetime.max.time(), tzinfo=UTC)
+        return (at, self.hours) if paced else (end, ALWAYS)
 
 
 async def debit(
@@ -155,29 +149,19 @@ async def debit(
         granted = max(paced_requests, min(row["requested"], day_requests))
         # Once the day's budget is spent, wait until the end of the day.
         paced = paced and granted <= paced_requests and day_requests > 0
-        expected_bytes = (granted + waiting) * ceil(
-            decode_costs(row["costs"]).get_cost(RequestKind.FULL).received_bytes
-        )
-        byte_limits = [
-            byte_limit
-            for budget in budgets
-            if (byte_limit := budget.count_grantable_bytes(at=at, paced=paced)) is not None
-        ]
-        received_bytes = min(expected_bytes, *byte_limits) if byte_limits else None
-        domain_ledger, *shared_ledgers = [
-            debit_ledger(budget.ledger, granted, received_bytes=received_bytes or 0) for budget in budgets
-        ]
-        values = (
-            build_ledger_params(domain_ledger) | build_shared_params(*shared_ledgers) | {"domain_id": lease.domain.id}
-        )
-        await connection.execute(WRITE_DOMAIN_LEDGER, values)
+        mean_bytes = decode_costs(row["costs"]).get_cost(RequestKind.FULL).received_bytes
+        limits = [budget.count_grantable_bytes(at=at, paced=paced) for budget in budgets]
+        byte_limits = [limit for limit in limits if limit is not None]
+        received_bytes = min((granted + waiting) * ceil(mean_bytes), *byte_limits) if byte_limits else None
+        ledgers = [debit_ledger(each.ledger, granted, received_bytes=received_bytes or 0) for each in budgets]
+        await _write_ledgers(connection, lease.domain.id, *ledgers)
         min_requests = min(budget.requests for budget in budgets)
         next_at = None if granted else _find_next_grant(budgets, hours, at=at, paced=paced)
         if next_at is not None and day_requests and row["next_confirmation_at"] is not None:
             next_at = min(next_at, find_opening(hours, row["next_confirmation_at"]))
         return Grant(
             granted,
-            domain_ledger.day,
+            ledgers[0].day,
             requested_only=granted - paced_requests,
             received_bytes=received_bytes,
             next_at=next_at,
@@ -190,9 +174,8 @@ async def count_shared_requests_left(db: Database, shared: SharedBudget, *, at: 
     if not shared.is_limited:
         return None
     row = await fetch_dict(db, READ_SHARED) or {}
-    return _build_day_budget(row, shared.requests, shared.received_bytes, NO_REFUND, at=at).count_grantable(
-        at=at, paced=False
-    )
+    budget = _build_day_budget(row, shared.requests, shared.received_bytes, NO_REFUND, at=at)
+    return budget.count_grantable(at=at, paced=False)
 
 
 async def charge(db: Database, domain: Domain, *, requests: int, received_bytes: int, at: datetime) -> None:
@@ -202,18 +185,21 @@ async def charge(db: Database, domain: Domain, *, requests: int, received_bytes:
         if row is None:
             return  # deleted
         ledger = debit_ledger(roll_over(build_ledger(row), now=at), requests, received_bytes=received_bytes)
-        await connection.execute(
-            WRITE_DOMAIN_LEDGER, build_ledger_params(ledger) | build_shared_params() | {"domain_id": domain.id}
-        )
+        await _write_ledgers(connection, domain.id, ledger)
+
+
+async def _write_ledgers(connection: Connection, domain_id: int, ledger: Ledger, *shared: Ledger) -> None:
+    """Write the ledger of a domain and, if given, the shared one."""
+    values = build_ledger_params(ledger) | build_shared_params(*shared) | {"domain_id": domain_id}
+    await connection.execute(WRITE_DOMAIN_LEDGER, values)
 
 
 async def charge_shared_budget(db: Database, *, requests: int, received_bytes: int, at: datetime) -> None:
     """Charge the budget of all domains together for requests sent outside any lease."""
     async with db.transaction() as connection:
-        ledger = roll_over(await _lock_shared_ledger(connection), now=at)
-        await connection.execute(
-            WRITE_SHARED, build_ledger_params(debit_ledger(ledger, requests, received_bytes=received_bytes))
-        )
+        before = roll_over(await _lock_shared_ledger(connection), now=at)
+        ledger = debit_ledger(before, requests, received_bytes=received_bytes)
+        await connection.execute(WRITE_SHARED, build_ledger_params(ledger))
 
 
 async def settle_shared_budget(
@@ -226,9 +212,8 @@ async def settle_shared_budget(
     """
     if not is_shared:
         return build_shared_params()
-    return build_shared_params(
-        settle_ledger(await _lock_shared_ledger(connection), refund, received_bytes=received_bytes)
-    )
+    ledger = await _lock_shared_ledger(connection)
+    return build_shared_params(settle_ledger(ledger, refund, received_bytes=received_bytes))
 
 
 async def _lock_shared_ledger(connection: Connection) -> Ledger:
@@ -248,16 +233,15 @@ def build_ledger_params(ledger: Ledger) -> dict[str, Any]:
 
 def build_shared_params(ledger: Ledger | None = None) -> dict[str, Any]:
     """Return the parameters of WITH_SHARED; None leaves the shared ledger unchanged."""
-    if ledger is None:
-        return {"shared_day": None, "shared_requests": None, "shared_bytes": None}
-    return {"shared_day": ledger.day, "shared_requests": ledger.requests, "shared_bytes": ledger.received_bytes}
+    day, requests, size = (ledger.day, ledger.requests, ledger.received_bytes) if ledger else (None, None, None)
+    return {"shared_day": day, "shared_requests": requests, "shared_bytes": size}
 
 
 def _build_day_budget(
-    row: dict[str, Any], requests: int | None, received_bytes: int | None, refund: Refund, *, at: datetime
+    row: dict[str, Any], requests: int | None, max_bytes: int | None, refund: Refund, *, at: datetime
 ) -> _DayBudget:
     ledger = roll_over(settle_ledger(build_ledger(row), refund), now=at)
-    return _DayBudget(ledger, NO_LIMIT if requests is None else requests, received_bytes)
+    return _DayBudget(ledger, NO_LIMIT if requests is None else requests, max_bytes)
 
 
 def _get_utc_day(at: datetime) -> date:

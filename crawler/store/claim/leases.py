@@ -79,9 +79,7 @@ CLAIM_SLOTS = """
     RETURNING a.address
 """
 # Crawl hours are computed in Python and stored, so other claims skip the domain until it opens.
-WRITE_CLOSED_HOURS = """
-    UPDATE domain_state SET closed_from = %(at)s, opens_at = %(opens_at)s WHERE domain_id = %(domain_id)s
-"""
+WRITE_CLOSED_HOURS = "UPDATE domain_state SET closed_from = %s, opens_at = %s WHERE domain_id = %s"
 # A leased domain is awake until it is released, so it is claimed again if the holder dies. (Requests in the inbox wake
 # the domain, too.)
 WRITE_LEASE = f"""
@@ -96,13 +94,10 @@ WRITE_LEASE = f"""
 """  # noqa: S608  only our own column list is put in
 
 WRITE_ADDRESSES = """
-    UPDATE domain_state SET addresses = %(addresses)s WHERE domain_id = %(domain_id)s
- RETURNING delay_s * interval '1 second' AS delay
+    UPDATE domain_state SET addresses = %s WHERE domain_id = %s RETURNING delay_s * interval '1 second' AS delay
 """
 READ_ROBOTS = f"SELECT {', '.join(ROBOTS_COLUMNS)} FROM robots WHERE domain_id = %(domain_id)s"  # noqa: S608  our own columns
-CLEAR_LEASE = (
-    "UPDATE domain_state SET lease_token = NULL, leased_until = NULL, holder = NULL WHERE domain_id = %(domain_id)s"
-)
+CLEAR_LEASE = "UPDATE domain_state SET lease_token = NULL, leased_until = NULL, holder = NULL WHERE domain_id = %s"
 
 
 async def claim(
@@ -125,45 +120,34 @@ async def claim(
     database.
     """
     since = time.monotonic()
-    values = _build_claim_params(at=at, only=only, exempt=exempt_addresses) | {
-        "token": uuid4(),
-        "holder": holder,
-        "term": term,
-    }
+    values = _build_claim_params(at=at, only=only, exempt=exempt_addresses)
+    values |= {"token": uuid4(), "holder": holder, "term": term}
     tried = list(leased_ids)  # plus those whose addresses turn out to be taken
     async with db.transaction() as connection:
         while True:
             await connection.execute("SAVEPOINT candidate")
-            candidate = await _find_candidate(connection, values | {"tried": tried})
+            values["tried"] = tried
+            candidate = await fetch_dict(connection, CANDIDATES[0], values)
+            candidate = candidate or await fetch_dict(connection, CANDIDATES[1], values)
             if candidate is None:
                 return None
             # A caller that claims at NEVER (try_page) has checked the hours before.
             opens_at = at if at == NEVER else find_opening(parse_stored_hours(candidate["hours"]), at)
             if opens_at > at:
-                await connection.execute(WRITE_CLOSED_HOURS, candidate | {"at": at, "opens_at": opens_at})
+                await connection.execute(WRITE_CLOSED_HOURS, (at, opens_at, candidate["domain_id"]))
                 continue
-            is_own = is_own_server(
-                candidate["authority"], candidate["addresses"], allow_private=candidate["allow_private"]
-            )
-            default_delay_s = 0 if is_own else delay.total_seconds()
-            effective_delay_s = max(
-                candidate["delay_s"], default_delay_s if candidate["wished_s"] is None else candidate["wished_s"]
-            )
-            slots = list_slot_addresses(candidate["addresses"], exempt_addresses)
-            lease_params = values | candidate | {"slots": slots, "delay": timedelta(seconds=effective_delay_s)}
+            addresses, delay_s = candidate["addresses"], candidate["wished_s"]
+            if delay_s is None:
+                is_own = is_own_server(candidate["authority"], addresses, allow_private=candidate["allow_private"])
+                delay_s = 0 if is_own else delay.total_seconds()
+            slots = list_slot_addresses(addresses, exempt_addresses)
+            longest = timedelta(seconds=max(candidate["delay_s"], delay_s))
+            lease_params = values | candidate | {"slots": slots, "delay": longest}
             if await _claim_slots(connection, lease_params):
                 return replace(await _claim_domain(connection, lease_params), since=since)
             # Take all slots or none, and keep no lock on a domain that is not taken.
             await connection.execute("ROLLBACK TO SAVEPOINT candidate")
             tried.append(candidate["domain_id"])
-
-
-async def _find_candidate(connection: Connection, values: dict[str, Any]) -> dict[str, Any] | None:
-    for statement in CANDIDATES:
-        candidate = await fetch_dict(connection, statement, values)
-        if candidate is not None:
-            return candidate
-    return None
 
 
 def _build_claim_params(*, at: datetime, only: Collection[Domain] | None, exempt: Sequence[str]) -> dict[str, Any]:
@@ -189,14 +173,13 @@ async def change_addresses(
     slots = list_slot_addresses(addresses, exempt)
     async with db.transaction() as connection:
         await fence(connection, lease)
-        values = {"domain_id": lease.domain.id, "addresses": sorted(addresses), "slots": slots}
-        delay_row = await fetch_dict(connection, WRITE_ADDRESSES, values)
-        assert delay_row is not None
+        delay = await fetch_value(connection, WRITE_ADDRESSES, (sorted(addresses), lease.domain.id))
+        values = {"domain_id": lease.domain.id, "slots": slots, "delay": delay}
         await connection.execute("SAVEPOINT slots")
-        if await _claim_slots(connection, values | delay_row | {"token": lease.token, "term": lease.term}):
+        if await _claim_slots(connection, values | {"token": lease.token, "term": lease.term}):
             return replace(lease, slots=tuple(slots), domain=replace(lease.domain, addresses=tuple(addresses)))
         await connection.execute("ROLLBACK TO SAVEPOINT slots")
-        await connection.execute(CLEAR_LEASE, values)
+        await connection.execute(CLEAR_LEASE, (lease.domain.id,))
         return None
 
 

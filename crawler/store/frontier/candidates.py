@@ -80,9 +80,8 @@ class CandidateRow(NamedTuple):
 FRONTIER = """
     WITH flying AS MATERIALIZED (SELECT unnest(%(without)b::bytea[])), due AS MATERIALIZED (
         SELECT FROM frontier
-         WHERE domain_id = %(domain_id)s AND state <> 'unfetched' AND due_at <= %(at)s AND request_reason NOT IN (1, 4,
-         5)
-           AND key NOT IN (TABLE flying)
+         WHERE domain_id = %(domain_id)s AND state <> 'unfetched' AND due_at <= %(at)s
+           AND request_reason NOT IN (1, 4, 5) AND key NOT IN (TABLE flying)
          ORDER BY due_at, key LIMIT %(share_fetched)s
     ), room AS MATERIALIZED (SELECT greatest(%(most_new)s - count(*), 0) AS new FROM due), new AS MATERIALIZED (
         (SELECT * FROM frontier
@@ -91,15 +90,13 @@ FRONTIER = """
           ORDER BY rank DESC, key LIMIT (SELECT new FROM room))
         UNION ALL
         (SELECT * FROM frontier
-          WHERE domain_id = %(domain_id)s AND state = 'unfetched' AND due_at IS NULL AND boosted AND request_reason NOT
-          IN (1, 4, 5)
-            AND key NOT IN (TABLE flying)
+          WHERE domain_id = %(domain_id)s AND state = 'unfetched' AND due_at IS NULL AND boosted
+            AND request_reason NOT IN (1, 4, 5) AND key NOT IN (TABLE flying)
           ORDER BY rank DESC, key LIMIT (SELECT new FROM room))
         UNION ALL
         (SELECT * FROM frontier
-          WHERE domain_id = %(domain_id)s AND state = 'unfetched' AND due_at <= %(at)s AND request_reason NOT IN (1, 4,
-          5)
-            AND key NOT IN (TABLE flying)
+          WHERE domain_id = %(domain_id)s AND state = 'unfetched' AND due_at <= %(at)s
+            AND request_reason NOT IN (1, 4, 5) AND key NOT IN (TABLE flying)
           ORDER BY due_at, key LIMIT (SELECT new FROM room)))
     (SELECT * FROM frontier
       WHERE domain_id = %(domain_id)s AND request_reason IN (1, 4, 5) AND (request_reason <> 5 OR due_at <= %(at)s)
@@ -114,9 +111,7 @@ FRONTIER = """
       ORDER BY due_at, key LIMIT greatest(%(most)s - least((SELECT count(*) FROM new), %(share_new)s), 0))
 """
 # A range of all pages in key order.
-SLICE = """
-    SELECT * FROM frontier WHERE domain_id = %(domain_id)s AND key > %(after_key)s ORDER BY key LIMIT %(most)s
-"""
+SLICE = "SELECT * FROM frontier WHERE domain_id = %(domain_id)s AND key > %(after_key)s ORDER BY key LIMIT %(most)s"
 PAGES_BY_KEY = "SELECT * FROM frontier WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s::bytea[])"
 # The fields of CandidateRow for rows of the frontier.
 CANDIDATE_ROWS = """
@@ -157,24 +152,10 @@ def _build_array_query(pages: str) -> str:
 
 
 COPIED_COLUMNS = (  # fields of CandidateColumns with the same name
-    *(
-        "a",
-        "b",
-        "unseen",
-        "due_in",
-        "request_reason",
-        "is_timed",
-        "is_dead",
-        "is_duplicate",
-        "activity_ahead",
-        "signals",
-    ),
+    *("a", "b", "unseen", "due_in", "request_reason", "is_timed", "is_dead", "is_duplicate", "activity_ahead"),
+    "signals",
 )
-HEAD_ROWS, SLICE_ROWS, KEY_ROWS = (
-    _build_array_query(FRONTIER),
-    _build_array_query(SLICE),
-    _build_array_query(PAGES_BY_KEY),
-)
+HEAD_ROWS, SLICE_ROWS, KEY_ROWS = map(_build_array_query, (FRONTIER, SLICE, PAGES_BY_KEY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,15 +188,10 @@ async def score_head(connection: Connection, values: dict[str, Any], context: Sc
     fetched pages (up to share_fetched); most: limit of fetched pages after (after_at, after_key) in the due order,
     minus the unfetched pages found (up to share_new).
     """
-    rows = await _read_rows(connection, HEAD_ROWS, values, context)
-    unfetched = [row for row in rows if row.state == State.UNFETCHED]
-    fetched = [row for row in rows if row.state != State.UNFETCHED]
+    unfetched, fetched = _split_by_state(await _read_rows(connection, HEAD_ROWS, values, context))
     scored = _score_rows(_sort_unfetched(unfetched, context) + fetched, context)
-    ends = [
-        (row.due_at, row.key)
-        for row in fetched
-        if row.due_at is not None and row.request_reason not in PRIORITY_REQUESTS
-    ]
+    others = (row for row in fetched if row.request_reason not in PRIORITY_REQUESTS)
+    ends = [(row.due_at, row.key) for row in others if row.due_at is not None]
     if not ends or len(ends) < values["most"] - min(len(unfetched), values["share_new"]):
         return scored
     return replace(scored, end=max(ends))
@@ -225,15 +201,10 @@ async def add_unfetched_pages(
     connection: Connection, values: dict[str, Any], context: ScoringContext, scored: ScoredRows
 ) -> ScoredRows:
     """Add up to most_new more unfetched pages of each pool to the candidates, in discovery order."""
-    unfetched = [row for row in scored.rows if row.state == State.UNFETCHED]
-    fetched = [row for row in scored.rows if row.state != State.UNFETCHED]
-    seen_keys = (
-        row.key for row in scored.rows if row.state == State.UNFETCHED or row.request_reason in PRIORITY_REQUESTS
-    )
-    dispatched = [*values["without"], *seen_keys]
-    more = await _read_rows(
-        connection, HEAD_ROWS, values | {"most": 0, "share_fetched": 0, "without": dispatched}, context
-    )
+    unfetched, fetched = _split_by_state(scored.rows)
+    seen = unfetched + [row for row in fetched if row.request_reason in PRIORITY_REQUESTS]
+    values = values | {"most": 0, "share_fetched": 0, "without": [*values["without"], *(row.key for row in seen)]}
+    more = await _read_rows(connection, HEAD_ROWS, values, context)
     both = _score_rows(_sort_unfetched(unfetched + more, context) + fetched, context)
     return replace(both, end=scored.end) if more else scored
 
@@ -247,6 +218,12 @@ async def score_pages(
     values: the parameters of that statement, domain_id and at.
     """
     return _score_rows(sorted(await _read_rows(connection, pages, values, context)), context)
+
+
+def _split_by_state(rows: list[CandidateRow]) -> tuple[list[CandidateRow], list[CandidateRow]]:
+    """Return the unfetched pages and the others."""
+    unfetched = [row for row in rows if row.state == State.UNFETCHED]
+    return unfetched, [row for row in rows if row.state != State.UNFETCHED]
 
 
 async def _read_rows(
@@ -356,8 +333,8 @@ def _build_terms(rows: list[CandidateRow], context: ScoringContext) -> list[Visi
         terms = terms_by_key.get(terms_key)
         if terms is None:
             prior = RateEstimate(row.prior_a, row.prior_b)
-            terms = terms_by_key[terms_key] = context.build_terms(
-                row.url, prior=prior, magnitude=row.group_magnitude, kind=kind, is_list=is_list
-            )
+            magnitude = row.group_magnitude
+            terms = context.build_terms(row.url, prior=prior, magnitude=magnitude, kind=kind, is_list=is_list)
+            terms_by_key[terms_key] = terms
         all_terms.append(terms)
     return all_terms

@@ -38,8 +38,7 @@ MAX_LIST_INTERVAL = timedelta(hours=22)  # a daily run visits each list even if 
 LIST_SHARE = 0.03  # maximum share of a budget for visits of lists that are due only by MAX_LIST_INTERVAL
 CONTEXT = """
     SELECT s.clock, s.total_cash - s.dormant AS circulating, s.window_passes, s.costs, s.tracked,
-           s.activity_at, s.activity_ahead, d.bytes_per_day, l.price_request,
-           coalesce(l.price_byte, 0) AS price_byte,
+           s.activity_at, s.activity_ahead, d.bytes_per_day, l.price_request, coalesce(l.price_byte, 0) AS price_byte,
            coalesce(l.price_correction, 1) AS price_correction, l.longest_s,
            coalesce(l.mean_magnitude, %(usual_amount)s) AS mean_magnitude,
            coalesce(d.budget_per_day, l.budget_per_day) AS budget,
@@ -102,11 +101,8 @@ class ScoringContext:
 
     def compute_expected_magnitude(self, group_magnitude: float) -> ExpectedMagnitude | None:
         """Return the expected magnitude of a change of a page in this group; None if all changes count equally."""
-        return (
-            ExpectedMagnitude(group_magnitude, self.mean_magnitude)
-            if self.settings.change_weight == ChangeWeight.MAGNITUDE
-            else None
-        )
+        counts_magnitude = self.settings.change_weight == ChangeWeight.MAGNITUDE
+        return ExpectedMagnitude(group_magnitude, self.mean_magnitude) if counts_magnitude else None
 
     def get_trust(self, group: int) -> ValidatorTrust:
         """Return the trust in the validators of a group of pages."""
@@ -176,9 +172,8 @@ async def read_scoring_context(
     trusts = await read_trusts(connection, domain.id)
     sources = await read_sources(connection, domain.id)
     request_price = row["price_request"] or defaults.shadow_price
-    discovery, refresh = domain.settings.ordering.compute_shares(
-        discovery=defaults.discovery_share, refresh=defaults.refresh_share
-    )
+    ordering = domain.settings.ordering
+    discovery, refresh = ordering.compute_shares(discovery=defaults.discovery_share, refresh=defaults.refresh_share)
     per_day = _compute_requests_per_day(row, domain, defaults)
     days = at.astimezone(UTC).toordinal() + domain.id
     floor_left_today = count_floor_left(row["spent_floor"], per_day or 0, share=FLOOR_VISITS_SHARE, day_number=days)

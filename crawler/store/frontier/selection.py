@@ -11,6 +11,7 @@ floor visits are the few visits below the shadow price that a domain is always a
 
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from math import isinf
 from typing import Any
 
@@ -18,13 +19,7 @@ from crawler.core.budget.shadow_price import MAX_CORRECTION, compute_price_decay
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import has_same_weighing
 from crawler.core.freshness.policies import ValuePolicy
-from crawler.core.freshness.selection import (
-    Candidates,
-    Selection,
-    find_outdated_due_times,
-    select_pages,
-    select_requested_first,
-)
+from crawler.core.freshness.selection import Selection, find_outdated_due_times, select_pages, select_requested_first
 from crawler.core.freshness.terms import PRIORITY_REQUESTS, CrawlDefaults, RequestReason
 from crawler.core.http.urls import PageKey
 from crawler.core.novelty import MAX_WAIT
@@ -57,8 +52,8 @@ MAX_EXTRA_PAGES = 100  # and at most this many more than the pages to select: sc
 WRITE_DUE_TIMES = """
     UPDATE frontier f SET due_at = x.due_at, request_reason = 0
       FROM unnest(%(keys)b::bytea[], %(due_at)b::timestamptz[]) AS x(key, due_at)
-     WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.state <> 'unfetched' AND f.request_reason NOT IN (1, 4,
-     5)
+     WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.state <> 'unfetched'
+       AND f.request_reason NOT IN (1, 4, 5)
 """
 DEFER_REPEATS = """
     UPDATE frontier SET due_at = %(until)s
@@ -171,9 +166,8 @@ async def _select_best(
     selection = _select_pages(scored, values, context)
     unfetched_count = int(scored.head.is_unfetched.sum())
     fetched_count = len(selection.chosen) - int(scored.head.is_unfetched[selection.chosen].sum())
-    if (
-        slots - share_fetched <= unfetched_count < slots - fetched_count
-    ):  # rescheduled pages leave slots for more unfetched pages
+    # Rescheduled pages leave slots for more unfetched pages.
+    if slots - share_fetched <= unfetched_count < slots - fetched_count:
         scored = await add_unfetched_pages(connection, values | window | {"most_new": share_fetched}, context, scored)
         selection = _select_pages(scored, values, context)
     remaining = MAX_OVERDUE - len(scored.rows)
@@ -194,10 +188,9 @@ async def _select_best(
             (~scored.head.is_timed).sum()
         )  # timed pages have a fixed due time
         if scored.end is not None and remaining > 0:
-            scored += await score_head(
-                connection, values | window | _build_next_window(scored.end) | {"most": remaining}, context
-            )
-        selection = _select_pages(scored, values, context, fills_slots=True)
+            window |= _build_next_window(scored.end) | {"most": remaining}
+            scored += await score_head(connection, values | window, context)
+        selection = _select_pages(scored, values, context, fills=True)
     return scored, selection
 
 
@@ -208,44 +201,28 @@ def _build_next_window(end: tuple[datetime, PageKey]) -> dict[str, Any]:
 
 def _find_query_pages(scored: ScoredRows, selection: Selection) -> list[CandidateRow]:
     """Return the selected unfetched pages with a query, which may have been read under another URL."""
-    chosen = (scored.rows[n] for n in selection.chosen.tolist())
-    return [
-        row
-        for row in chosen
-        if row.state == State.UNFETCHED
-        and row.request_reason == RequestReason.NONE
-        and row.due_at is None
-        and "?" in row.url
-    ]
+    rows = (scored.rows[n] for n in selection.chosen.tolist())
+    unfetched = (row for row in rows if row.state == State.UNFETCHED and row.request_reason == RequestReason.NONE)
+    return [row for row in unfetched if row.due_at is None and "?" in row.url]
 
 
 def _select_pages(
-    scored: ScoredRows,
-    values: dict[str, Any],
-    context: ScoringContext,
-    *,
-    last_window: int = 0,
-    fills_slots: bool = False,
+    scored: ScoredRows, values: dict[str, Any], context: ScoringContext, *, last_window: int = 0, fills: bool = False
 ) -> Selection:
-    max_targets = values["most"]
-
-    def select_others(head: Candidates, slots: int, begin: int) -> Selection:
-        return select_pages(
-            head,
-            slots=slots,
-            discovery_share=context.discovery_share,
-            refresh_share=context.refresh_share,
-            slots_before=max(context.slot_number - max_targets, 0),  # without the slots of this selection
-            budget=context.budget,
-            last_window=begin,
-            fills_slots=fills_slots,
-        )
-
+    """Select pages, the requested ones first. fills: fill the slots even with pages of too little value."""
+    select = partial(
+        select_pages,
+        discovery_share=context.discovery_share,
+        refresh_share=context.refresh_share,
+        slots_before=max(context.slot_number - values["most"], 0),  # without the slots of this selection
+        budget=context.budget,
+        fills_slots=fills,
+    )
     return select_requested_first(
         scored.head,
         [row.request_reason if row.request_reason in PRIORITY_REQUESTS else 0 for row in scored.rows],
-        select_others,
-        slots=max_targets,
+        lambda head, slots, begin: select(head, slots=slots, last_window=begin),
+        slots=values["most"],
         requested_only=values["requested_only"],
         last_window=last_window,
     )
@@ -272,13 +249,9 @@ async def update_due_times(
         after = bytes.fromhex(row["payload"].get("after", ""))
         if not after:
             await connection.execute(BEGIN_REPRICING, (lease.domain.id, row["id"]))
-        current_domain = await read_domain(connection, lease.domain.id)
+        current = await read_domain(connection, lease.domain.id)
         context = await read_scoring_context(connection, lease.domain, at=at, defaults=defaults, token=lease.token)
-        if (
-            current_domain is None
-            or context is None
-            or not has_same_weighing(current_domain.settings, lease.domain.settings)
-        ):
+        if current is None or context is None or not has_same_weighing(current.settings, lease.domain.settings):
             return False
         if not after and not isinstance(context.revisit_policy, ValuePolicy):
             await connection.execute(UNLINK_DUPLICATES, (lease.domain.id,))
@@ -306,11 +279,6 @@ async def rescore_pages(
 
 async def _write_due_times(connection: Connection, domain_id: int, pages: ScoredRows, *, at: datetime) -> None:
     rescheduled, days = find_outdated_due_times(pages.head)
-    if not len(rescheduled):
-        return
-    values = {
-        "domain_id": domain_id,
-        "keys": [pages.rows[n].key for n in rescheduled],
-        "due_at": [compute_due_at(float(each), at=at) for each in days],
-    }
-    await connection.execute(WRITE_DUE_TIMES, values)
+    if len(rescheduled):
+        keys, due = [pages.rows[n].key for n in rescheduled], [compute_due_at(float(each), at=at) for each in days]
+        await connection.execute(WRITE_DUE_TIMES, {"domain_id": domain_id, "keys": keys, "due_at": due})

@@ -1,5 +1,6 @@
 """Targets of the selected pages: everything known about each page, and the request to send."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from struct import unpack
@@ -25,7 +26,9 @@ from crawler.store.learned.credibility import Trusts
 from crawler.store.rows import decode_fingerprint, fetch_rows
 
 STATES = {state.value: state for state in State}  # faster than State(value)
+BY_AUDIT = RequestReason.BY_AUDIT
 REQUESTS_BY_VALUE = {reason.value: reason for reason in RequestReason}
+COPIED_FIELDS = ("key", "url", "depth", "cash", "received_bytes", "visits", "due_at", "activity_ahead", "redirects")
 # Read only for selected pages, because these are most of a page's columns.
 DETAILS = """
     SELECT p.key, l.targets, coalesce(l.external_domains, '{}'), coalesce(l.external_link_counts, '{}'), p.status,
@@ -77,11 +80,10 @@ async def read_targets(
     detail_rows = await fetch_rows(connection, DETAILS, {"domain_id": domain_id, "keys": keys}, binary=True)
     details = {row[0]: _build_details(row) for row in detail_rows}
     trusts = {no: context.get_trust(no) for no in {WHOLE_DOMAIN, *(row.prior_no for row in rows)}}
-    revisits = {no: trust.revisits for no, trust in trusts.items()}  # dispatched so far, including validator checks
-    return [
-        _build_target(pages, n, details.get(pages.rows[n].key, NO_DETAILS), trusts, revisits, context=context)
-        for n in chosen
-    ]
+    # Dispatched so far, including validator checks.
+    revisits = Counter({no: trust.revisits for no, trust in trusts.items()})
+    found = [(n, details.get(pages.rows[n].key, NO_DETAILS)) for n in chosen]
+    return [_build_target(pages, n, each, trusts, revisits, context=context) for n, each in found]
 
 
 def is_revisit(target: Target) -> bool:
@@ -90,13 +92,7 @@ def is_revisit(target: Target) -> bool:
 
 
 def _build_target(
-    pages: ScoredRows,
-    n: int,
-    details: TargetDetails,
-    trusts: Trusts,
-    revisits: dict[int, int],
-    *,
-    context: ScoringContext,
+    pages: ScoredRows, n: int, facts: TargetDetails, trusts: Trusts, revisits: Counter[int], *, context: ScoringContext
 ) -> Target:
     """Return the target of one candidate.
 
@@ -105,7 +101,7 @@ def _build_target(
     row = pages.rows[n]
     group, trust = row.prior_no, trusts[row.prior_no]
     stored_validators = get_page_validators(row)
-    by_head = choose_head_validators(stored_validators, trust) if _can_head_decide(row, details) else None
+    by_head = choose_head_validators(stored_validators, trust) if _can_head_decide(row, facts) else None
     is_check_due = sends_head = False  # is_check_due: this visit is a validator check
     if stored_validators or by_head is not None:
         is_check_due = is_validator_check_due(trust, revisits[group], revisits[WHOLE_DOMAIN])
@@ -114,16 +110,13 @@ def _build_target(
     if by_head is not None:
         sends_head = context.should_send_head(group, body_bytes=row.received_bytes) != is_check_due
     return Target(
-        key=row.key,
-        url=row.url,
-        depth=row.depth,
+        **{name: getattr(row, name) for name in COPIED_FIELDS},
         state=STATES[row.state],
         rate_estimate=RateEstimate(row.a, row.b),
         terms=pages.terms[n],
         importance=pages.importance[n],
         magnitudes=ChangeMagnitudes(row.magnitude_total, row.magnitude_changes),
         requested=REQUESTS_BY_VALUE[row.request_reason],
-        cash=row.cash,
         group=group,
         validators=NO_VALIDATORS if is_check_due else choose_validators(stored_validators, trust),
         stored_validators=stored_validators,
@@ -131,13 +124,8 @@ def _build_target(
         expected_head=by_head,
         sends_head=sends_head,
         trusts_modified=trust.get_stats(Validator.DATE).is_proven,
-        received_bytes=row.received_bytes,
-        visits=row.visits,
-        due_at=row.due_at,
-        activity_ahead=row.activity_ahead,
         signals=tuple(row.signals),
-        redirects=row.redirects,
-        **details._asdict(),
+        **facts._asdict(),
     )
 
 
@@ -146,12 +134,8 @@ def _can_head_decide(row: CandidateRow, details: TargetDetails) -> bool:
 
     Nor for a URL list, whose length may stay the same while a date in it changes.
     """
-    return (
-        not row.is_list
-        and row.state == State.FETCHED
-        and bool(details.version and details.version.body_digest and row.received_bytes)
-        and row.request_reason != RequestReason.BY_AUDIT
-    )
+    has_body = details.version is not None and details.version.body_digest and row.received_bytes
+    return bool(has_body) and not row.is_list and row.state == State.FETCHED and row.request_reason != BY_AUDIT
 
 
 def unpack_keys(packed: bytes | None) -> tuple[PageKey, ...]:

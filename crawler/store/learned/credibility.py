@@ -60,10 +60,8 @@ Trusts = Mapping[int, ValidatorTrust]  # by number of the group; WHOLE_DOMAIN ha
 MAX_SOURCES = 16  # per domain; signals of further sources are not counted
 
 GET_SOURCES = """
-    SELECT o.no, o.source, o.measured_at, o.record, o.applied_recall, o.applied_noise, o.applied_effective_recall,
-    s.tracked
-      FROM domain_source o JOIN domain_state s ON s.domain_id = o.domain_id
-     WHERE o.domain_id = %s ORDER BY o.no
+    SELECT no, source, measured_at, record, applied_recall, applied_noise, applied_effective_recall, tracked
+      FROM domain_source JOIN domain_state USING (domain_id) WHERE domain_id = %s ORDER BY no
 """
 SOURCE_COLUMNS = ("source", "measured_at", "recall", "noise", "effective_recall", "record")
 APPLIED_COLUMNS = ("applied_recall", "applied_noise", "applied_effective_recall")
@@ -122,10 +120,9 @@ async def learn_trust(connection: Connection, domain_id: int, visits: Sequence[V
         after[WHOLE_DOMAIN] = update_domain_trust(after.get(WHOLE_DOMAIN, NO_TRUST), visit, trust)
     changed_trusts = {no: trust for no, trust in after.items() if trust != before.get(no, NO_TRUST)}
     if changed_trusts:
-        stats = ({kind.value: asdict(each) for kind, each in trust.stats.items()} for trust in changed_trusts.values())
         rows = [
-            (no, trust.revisits, trust.validator_checks, Jsonb(each))
-            for (no, trust), each in zip(changed_trusts.items(), stats, strict=True)
+            (no, each.revisits, each.validator_checks, Jsonb({kind.value: asdict(s) for kind, s in each.stats.items()}))
+            for no, each in changed_trusts.items()
         ]
         await connection.execute(PUT_TRUSTS, split_into_columns(TRUST_COLUMNS, rows) | {"domain_id": domain_id})
 
@@ -148,27 +145,18 @@ class SourceState:
 
     def compute_record_at(self, instant: datetime, *, signal_count: int = 0) -> SourceRecord:
         """Return its record at an instant, with the number of signals since it was last measured."""
-        return record_arrivals(
-            self.record, days=(instant - self.measured_at) / DAY, pages=self.pages, signals=signal_count
-        )
+        days = (instant - self.measured_at) / DAY
+        return record_arrivals(self.record, days=days, pages=self.pages, signals=signal_count)
 
 
 async def read_sources(connection: Connection, domain_id: int) -> list[SourceState]:
     """Return the sources of a domain in the order of their numbers, which start at 0."""
     rows = await fetch_rows(connection, GET_SOURCES, (domain_id,))
-    return [
-        SourceState(
-            no=no,
-            source=source,
-            measured_at=at,
-            record=SourceRecord(**record),
-            applied_quality=SourceQuality(
-                recall=recall, noise=noise, liveliness=effective_recall / recall if recall else 0.0
-            ),
-            pages=pages,
-        )
-        for no, source, at, record, recall, noise, effective_recall, pages in rows
-    ]
+    sources = []
+    for no, source, at, record, recall, noise, effective_recall, pages in rows:
+        quality = SourceQuality(recall=recall, noise=noise, liveliness=effective_recall / recall if recall else 0.0)
+        sources.append(SourceState(no, source, at, SourceRecord(**record), quality, pages))
+    return sources
 
 
 async def find_source(connection: Connection, domain_id: int, source: str, *, at: datetime) -> SourceState | None:
@@ -184,14 +172,8 @@ async def count_signals(
     connection: Connection, domain_id: int, source: SourceState, signal_count: int, *, at: datetime
 ) -> None:
     """Count signals received from a source and store the source."""
-    await _write_source(
-        connection,
-        domain_id,
-        source,
-        source.compute_record_at(at, signal_count=signal_count),
-        signal_count=signal_count,
-        at=at,
-    )
+    record = source.compute_record_at(at, signal_count=signal_count)
+    await _write_source(connection, domain_id, source, record, signal_count=signal_count, at=at)
 
 
 async def learn_sources(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> bool:
@@ -213,12 +195,8 @@ async def learn_sources(connection: Connection, domain_id: int, visits: Sequence
 
 def _update_record(record: SourceRecord, visit: Visit, source: SourceState) -> SourceRecord:
     target, no = visit.target, source.no
-    is_sample = (
-        visit.change in INFORMATIVE_CHANGES
-        and target.version is not None
-        and target.requested is not RequestReason.BY_CANONICAL
-    )
-    if not is_sample or target.last_good_at is None or no >= len(target.terms.sources):
+    is_sample = visit.change in INFORMATIVE_CHANGES and target.requested is not RequestReason.BY_CANONICAL
+    if not is_sample or not target.version or target.last_good_at is None or no >= len(target.terms.sources):
         return record
     return update_record(
         record,
@@ -241,20 +219,9 @@ async def _write_source(
     quality = record.quality
     has_moved = has_quality_moved(source.applied_quality, quality)
     applied_quality = quality if has_moved else source.applied_quality
-    values = {
-        "domain_id": domain_id,
-        "no": source.no,
-        "source": source.source,
-        "measured_at": at,
-        "recall": quality.recall,
-        "noise": quality.noise,
-        "effective_recall": quality.effective_recall,
-        "record": Jsonb(asdict(record)),
-        "applied_recall": applied_quality.recall,
-        "applied_noise": applied_quality.noise,
-        "applied_effective_recall": applied_quality.effective_recall,
-        "signal_count": signal_count,
-        "moved": has_moved,
-    }
+    values = {"domain_id": domain_id, "no": source.no, "source": source.source, "measured_at": at, "moved": has_moved}
+    for name in ("recall", "noise", "effective_recall"):
+        values |= {name: getattr(quality, name), f"applied_{name}": getattr(applied_quality, name)}
+    values |= {"record": Jsonb(asdict(record)), "signal_count": signal_count}
     await connection.execute(PUT_SOURCE, values)
     return has_moved

@@ -37,14 +37,10 @@ NOVELTY_HEADER = Struct("<7I")  # the format, and the number of hashes in each g
 
 async def load_memories(db: Database, domain_id: int) -> tuple[NoiseMask, SoftErrorMemory, RenderMemory]:
     """Return the memories of a domain: its noise mask, its soft errors, and the results of rendering."""
-    stored: dict[str, bytes] = dict(
-        await fetch_rows(db, READ_MEMORIES, (domain_id, ["mask", "soft_errors", "renders"]))
-    )
-    return (
-        MASK.unpack(stored.get("mask")),
-        SOFT_ERRORS.unpack(stored.get("soft_errors")),
-        RENDERS.unpack(stored.get("renders")),
-    )
+    kinds = ["mask", "soft_errors", "renders"]
+    stored: dict[str, bytes] = dict(await fetch_rows(db, READ_MEMORIES, (domain_id, kinds)))
+    mask, soft_errors, renders = (stored.get(kind) for kind in kinds)
+    return MASK.unpack(mask), SOFT_ERRORS.unpack(soft_errors), RENDERS.unpack(renders)
 
 
 async def read_mask(db: Database, domain_id: int) -> NoiseMask:
@@ -81,11 +77,9 @@ def pack_novelty(memory: NoveltyMemory) -> bytes:
     hashes = [array("I", generation) for each in seen for generation in (each.newer, each.older)]
     parameters = {name: [evidence.visits, evidence.novelty_sum] for name, evidence in memory.parameters.items()}
     next_time = memory.next_time and memory.next_time.isoformat()
-    rest = json.dumps(
-        {"next": next_time, "queries": memory.has_queries, "parameters": parameters}, separators=(",", ":")
-    ).encode()
+    rest = {"next": next_time, "queries": memory.has_queries, "parameters": parameters}
     head = NOVELTY_HEADER.pack(NOVELTY_FORMAT, *map(len, hashes))
-    return head + b"".join(each.tobytes() for each in hashes) + rest
+    return b"".join([head, *(each.tobytes() for each in hashes), json.dumps(rest, separators=(",", ":")).encode()])
 
 
 def unpack_novelty(data: bytes) -> NoveltyMemory:
@@ -94,15 +88,14 @@ def unpack_novelty(data: bytes) -> NoveltyMemory:
     if format_number != NOVELTY_FORMAT:
         return NoveltyMemory()
     at = NOVELTY_HEADER.size
-    generations: list[set[int]] = []
+    sets: list[set[int]] = []
     for length in lengths:
-        generations.append(set(array("I", data[at : at + 4 * length])))
+        sets.append(set(array("I", data[at : at + 4 * length])))
         at += 4 * length
     rest = json.loads(data[at:])
+    texts, queued_urls, fetched_urls = map(SeenHashes, sets[::2], sets[1::2])  # the newer and the older ones
     return NoveltyMemory(
-        texts=SeenHashes(generations[0], generations[1]),
-        queued_urls=SeenHashes(generations[2], generations[3]),
-        fetched_urls=SeenHashes(generations[4], generations[5]),
+        *(texts, queued_urls, fetched_urls),
         parameters={name: NoveltyEvidence(visits, novelty) for name, (visits, novelty) in rest["parameters"].items()},
         next_time=rest["next"] and datetime.fromisoformat(rest["next"]),
         has_queries=rest["queries"],
@@ -136,11 +129,8 @@ class MemoryFormat(Generic[Memory]):
         """Return a stored memory; an empty one where there is none, or its form is another one, or it is too long."""
         if data is None or compression.read_size(data) > self.max_bytes:
             return self.empty
-        unpacked = compression.decompress(data, max_bytes=self.max_bytes)
-        stored: dict[str, Any] = json.loads(unpacked)
-        if stored.get("form") != self.number:
-            return self.empty
-        memory: Memory = self.codec.decode(stored["memory"])
+        stored: dict[str, Any] = json.loads(compression.decompress(data, max_bytes=self.max_bytes))
+        memory: Memory = self.codec.decode(stored["memory"]) if stored.get("form") == self.number else self.empty
         return memory
 
 
@@ -188,16 +178,10 @@ def build_codec(kind: Any) -> Codec:
     origin, args = get_origin(kind), get_args(kind)
     if origin is UnionType:
         (each,) = (build_codec(arg) for arg in args if arg is not NoneType)
-        return Codec(
-            lambda value: None if value is None else each.encode(value),
-            lambda value: None if value is None else each.decode(value),
-        )
+        return Codec(*(lambda value, convert=f: None if value is None else convert(value) for f in each))
     if origin is Mapping:
         pair = build_codec(GenericAlias(tuple, args))
-        return Codec(
-            lambda value: [pair.encode(each) for each in value.items()],
-            lambda value: dict(map(pair.decode, value)),
-        )
+        return Codec(lambda value: list(map(pair.encode, value.items())), lambda value: dict(map(pair.decode, value)))
     if origin is frozenset or (origin is tuple and args[-1] is Ellipsis):
         each, order = build_codec(args[0]), sorted if origin is frozenset else list
         return Codec(lambda value: order(map(each.encode, value)), lambda value: origin(map(each.decode, value)))

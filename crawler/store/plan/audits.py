@@ -41,8 +41,7 @@ CALIBRATE = """
        SET visits = excluded.visits, expected = excluded.expected, found = excluded.found, variance = excluded.variance
 """
 REQUESTS = """
-    SELECT coalesce(sum(requests), 0)::bigint FROM visits_between(%(domain_id)s, %(since)s, %(until)s)
-     WHERE at < %(until)s
+    SELECT coalesce(sum(requests), 0) FROM visits_between(%(domain_id)s, %(since)s, %(until)s) WHERE at < %(until)s
 """
 # From each of several points in the key space, find the next page that may be audited, wrapping around at the end. Keys
 # are hashes, so the sample is random. Each point reads at most one window and may find no page if such pages are rare.
@@ -110,11 +109,10 @@ async def count_calibration(db: Database, domain: Domain, *, since: date, until:
     visits have been deleted.
     """
     async with db.transaction() as connection:
-        values = {"domain_id": domain.id, "since": since}
-        first = await fetch_value(connection, SINCE, values)
+        first = await fetch_value(connection, SINCE, {"domain_id": domain.id, "since": since})
         if first is not None:  # the domain may have been deleted
-            span = {"since": _get_midnight(first), "until": _get_midnight(until)}
-            await connection.execute(CALIBRATE, values | span)
+            span = {"domain_id": domain.id, "since": _get_midnight(first), "until": _get_midnight(until)}
+            await connection.execute(CALIBRATE, span)
 
 
 async def count_requests(db: Database, domain: Domain, *, day: date) -> int:

@@ -4,7 +4,7 @@ Each domain is read in its own transaction, and its pages by a sample (store/pla
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields
 from datetime import datetime, timedelta
 
 from crawler.core.budget.cost import Costs, ShadowPrice
@@ -42,9 +42,8 @@ FLOWS = """
      GROUP BY n.domain_id
 """
 INPUTS = f"""
-    SELECT {DOMAIN_COLUMNS}, s.tracked, s.delay_s AS announced_s, s.costs, s.resume_at,
-           l.price_request, coalesce(l.price_byte, 0) AS price_byte,
-           coalesce(l.price_correction, 1) AS price_correction,
+    SELECT {DOMAIN_COLUMNS}, s.tracked, s.delay_s AS announced_s, s.costs, s.resume_at, l.price_request,
+           coalesce(l.price_byte, 0) AS price_byte, coalesce(l.price_correction, 1) AS price_correction,
            coalesce(l.importance, d.weight) AS importance, l.planned_at,
            CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_requests ELSE 0 END AS spent_today,
            (SELECT count(*) FROM (SELECT FROM frontier f WHERE f.domain_id = d.id AND f.state <> 'unfetched'
@@ -163,14 +162,10 @@ async def write_plan(
     Pages are not changed here: their due times only define an order, and the current price decides.
     uses_whole_budget: as in frontier.ScoringContext.
     """
-    values = {name: getattr(plan, name) for name in COPIED_COLUMNS} | {
-        "domain_id": domain.id,
-        "planned_at": at,
-        "price_request": plan.shadow_price.per_request if plan.shadow_price else None,
-        "price_byte": plan.shadow_price.per_byte if plan.shadow_price else 0.0,
-        "budget_per_day": plan.target_requests,
-        "uses_whole_budget": uses_whole_budget,
-    }
+    per_request, per_byte = astuple(plan.shadow_price) if plan.shadow_price else (None, 0.0)
+    values = {name: getattr(plan, name) for name in COPIED_COLUMNS} | {"domain_id": domain.id, "planned_at": at}
+    values |= {"price_request": per_request, "price_byte": per_byte}
+    values |= {"budget_per_day": plan.target_requests, "uses_whole_budget": uses_whole_budget}
     magnitudes = plan.magnitudes or [plan.mean_magnitude] * len(plan.priors)
     groups = zip(plan.priors, plan.pages, magnitudes, strict=True)
     priors = [(no, prior.a, prior.b, pages, magnitude) for no, (prior, pages, magnitude) in enumerate(groups)]

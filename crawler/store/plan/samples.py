@@ -87,9 +87,7 @@ FINDINGS = """
       JOIN slice s ON s.key = v.key
      WHERE v.before IS NOT NULL AND v.at > %(remembered)s AND v.change IN ('unchanged', 'cosmetic', 'changed')
 """
-WRITE_ACTIVITY = """
-    UPDATE domain_state SET activity_at = %(limits)s, activity_ahead = %(ahead)s WHERE domain_id = %(domain_id)s
-"""
+WRITE_ACTIVITY = "UPDATE domain_state SET activity_at = %s, activity_ahead = %s WHERE domain_id = %s"
 
 
 async def sample_domain(
@@ -110,19 +108,14 @@ async def sample_domain(
             cursor = await connection.execute(SAMPLE, values, binary=True)
             while rows := await cursor.fetchmany(FETCH_SIZE):  # the result of a row is a third of its size
                 sample_rows += _apply_rules(rows, context)
-    sources = context.sources if context is not None else ()
-    return build_sample(
-        sample_rows, share=1 / slices, priors=priors, costs=plan_input.costs, source=find_best_source(sources)
-    )
+    source = find_best_source(context.sources if context is not None else ())
+    return build_sample(sample_rows, share=1 / slices, priors=priors, costs=plan_input.costs, source=source)
 
 
 def build_key_slice(n: int, slices: int) -> dict[str, bytes]:
     """Return the nth of several equal slices of the key space, as parameters low (inclusive) and high (exclusive)."""
-    low = (KEYS * n // slices).to_bytes(16, "big")
-    return {
-        "low": low,
-        "high": (KEYS * (n + 1) // slices).to_bytes(17, "big")[1:] if n + 1 < slices else AFTER_LAST_KEY,
-    }
+    low, high = ((KEYS * part // slices).to_bytes(17, "big")[1:] for part in (n, n + 1))
+    return {"low": low, "high": high if n + 1 < slices else AFTER_LAST_KEY}
 
 
 def _apply_rules(rows: Sequence[Sequence[Any]], context: ScoringContext) -> Iterator[tuple[float, ...]]:
@@ -142,23 +135,11 @@ def _apply_rules(rows: Sequence[Sequence[Any]], context: ScoringContext) -> Iter
         kind, without_head = kinds[kind_key]
         if kind is not without_head and not context.should_send_head(group, body_bytes=body_bytes):
             kind = without_head
-        min_days, max_days = (
-            NO_RULE if days is None else days / DAY for days in (rule_terms.min_interval, rule_terms.max_interval)
-        )
-        kind_index, factor = REQUEST_KINDS.index(kind), rule_terms.weight * context.rules.compute_score(Url(url))
-        yield (
-            is_new,
-            a,
-            b,
-            group,
-            importance * factor,
-            kind_index,
-            min_days,
-            max_days,
-            shares_schedule,
-            *others,
-            weight * factor,
-        )
+        bounds = (rule_terms.min_interval, rule_terms.max_interval)
+        min_days, max_days = (NO_RULE if days is None else days / DAY for days in bounds)
+        factor = rule_terms.weight * context.rules.compute_score(Url(url))
+        terms = (importance * factor, REQUEST_KINDS.index(kind), min_days, max_days)
+        yield (is_new, a, b, group, *terms, shares_schedule, *others, weight * factor)
 
 
 async def learn_activity(db: Database, domain: Domain, *, at: datetime) -> None:
@@ -178,7 +159,6 @@ async def learn_activity(db: Database, domain: Domain, *, at: datetime) -> None:
         window = {"since": at - 2 * ACTIVITY_WINDOW, "remembered": at - ACTIVITY_WINDOW}
         rows = await fetch_rows(connection, FINDINGS, values | window | build_key_slice(0, slices), binary=True)
         activity = learn_site_activity(rows, at=at, unsignaled_share=unsignaled)
-        activity_params = {"limits": list(activity.at), "ahead": list(activity.ahead)}
-        await connection.execute(WRITE_ACTIVITY, values | activity_params)
+        await connection.execute(WRITE_ACTIVITY, (list(activity.at), list(activity.ahead), domain.id))
         if activity.has_moved(SiteActivity(tuple(limits), tuple(ahead))):
             await post_reprice(connection, domain.id, at=at)

@@ -1,6 +1,6 @@
 """Pages discovered by visits: admit, exclude or ignore them, and write their rows."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -77,25 +77,23 @@ def admit_link(opic_batch: OpicBatch, link: Link, *, depth: int, max_pages: int,
 
 
 async def write_admitted(
-    connection: Connection, domain_id: int, opic_batch: OpicBatch, admitted: Iterable[tuple[Link, PagePosition]]
+    connection: Connection, domain_id: int, opic_batch: OpicBatch, admitted: Sequence[tuple[Link, PagePosition]]
 ) -> None:
     """Write the rows of discovered pages, with their ranks in discovery order."""
-    new_pages = list(admitted)
-    if not new_pages:
+    if not admitted:
         return
-    for link, position in new_pages:
+    for link, position in admitted:
         if not position.is_outside_economy:
             account = opic_batch.economy.accounts[link.key]
             position.rank = opic_batch.compute_rank(link.key, account.net, account.clock)
-    groups = await assign_groups(connection, domain_id, [link.url for link, _ in new_pages])
+    groups = await assign_groups(connection, domain_id, [link.url for link, _ in admitted])
     pages: list[tuple[Any, ...]] = []
     frontier: list[tuple[Any, ...]] = []
-    for (link, position), group in zip(new_pages, groups, strict=True):
+    for (link, position), group in zip(admitted, groups, strict=True):
         refusal = link.exclusion if position.is_outside_economy else ""
-        pages.append(
-            (domain_id, link.key, link.url, position.found_at, group, refusal, *position.rates, position.redirects)
-        )
-        frontier_values = (position.state.value, position.rank, position.depth, position.due_at)
-        frontier.append((domain_id, link.key, *frontier_values, position.boosted, position.url_score, group))
+        key = (domain_id, link.key)
+        pages.append((*key, link.url, position.found_at, group, refusal, *position.rates, position.redirects))
+        order = (position.state.value, position.rank, position.depth, position.due_at)
+        frontier.append((*key, *order, position.boosted, position.url_score, group))
     await copy_rows(connection, "page", PAGE_COLUMNS, pages)
     await copy_rows(connection, "frontier", FRONTIER_COLUMNS, frontier)

@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from crawler.store import compression
 from crawler.store.database import Connection, Database
@@ -15,6 +16,7 @@ log = logging.getLogger("recrawl.content")
 MIN_COMPRESSED_BYTES = 256  # bytes; below, the frame outweighs the gain
 
 STORED_DIGESTS = "SELECT digest FROM content WHERE domain_id = %s AND digest = ANY(%s)"
+READ_BODY = "SELECT encoding, body_bytes, data FROM content WHERE domain_id = %s AND digest = %s"
 CONTENT_COLUMNS = "domain_id int8, digest bytea, encoding text, body_bytes int4, data bytea"
 
 VERSION = """
@@ -39,20 +41,18 @@ async def store_bodies(connection: Connection, domain_id: int, bodies: Mapping[b
     new_bodies = {digest: bodies[digest] for digest in bodies.keys() - {digest for (digest,) in stored}}
     if not new_bodies:
         return
-    packed = await asyncio.to_thread(_compress_bodies, list(new_bodies.values()))
-    rows = [
-        (domain_id, digest, encoding, len(body), data)
-        for (digest, body), (encoding, data) in zip(new_bodies.items(), packed, strict=True)
-    ]
+    rows = await asyncio.to_thread(_build_content_rows, domain_id, new_bodies)
     await copy_rows(connection, "content", CONTENT_COLUMNS, rows)
 
 
-def _compress_bodies(bodies: Sequence[bytes]) -> list[tuple[str, bytes]]:
-    """The encoding of each body, and the body in it."""
-    return [
-        ("zstd", compression.compress(body)) if len(body) >= MIN_COMPRESSED_BYTES else ("identity", body)
-        for body in bodies
-    ]
+def _build_content_rows(domain_id: int, bodies: Mapping[bytes, bytes]) -> list[tuple[Any, ...]]:
+    """Return the rows of bodies, compressed unless they are short."""
+    rows = []
+    for digest, body in bodies.items():
+        is_long = len(body) >= MIN_COMPRESSED_BYTES
+        encoding, data = ("zstd", compression.compress(body)) if is_long else ("identity", body)
+        rows.append((domain_id, digest, encoding, len(body), data))
+    return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +80,7 @@ async def load_stored_body(
 
 async def read_body(connection: Connection, domain_id: int, digest: bytes) -> bytes | None:
     """Return the body with a digest, or None if it is not stored or cannot be decompressed (this is logged)."""
-    row = await fetch_row(
-        connection,
-        "SELECT encoding, body_bytes, data FROM content WHERE domain_id = %s AND digest = %s",
-        (domain_id, digest),
-    )
+    row = await fetch_row(connection, READ_BODY, (domain_id, digest))
     return None if row is None else decompress_body(domain_id, digest, *row)
 
 
@@ -95,7 +91,6 @@ def decompress_body(domain_id: int, digest: bytes, encoding: str, size: int, dat
     try:
         return compression.decompress(data, max_bytes=size)
     except compression.ZstdError as error:  # a version less to compare, to show and to export, not the end of a crawl
-        log.warning(
-            "content.broken", extra={"content": {"domain": domain_id, "digest": digest.hex(), "error": str(error)}}
-        )
+        facts = {"domain": domain_id, "digest": digest.hex(), "error": str(error)}
+        log.warning("content.broken", extra={"content": facts})
         return None

@@ -49,17 +49,17 @@ async def write_events(
         rows.append((deferral.at, compute_page_key(deferral.url), deferral.url, change, 0, None, "", None, None, None))
     if edit is not None:
         rows.append(_build_template_row(domain, edit, at=max(visit.at for visit in visits)))
-    await copy_rows(
-        connection, "event", EVENT_COLUMNS, ((domain.id, first_number + n, *row) for n, row in enumerate(rows))
-    )
+    numbered = ((domain.id, number, *row) for number, row in enumerate(rows, first_number))
+    await copy_rows(connection, "event", EVENT_COLUMNS, numbered)
     return len(rows)
 
 
 def _build_event_row(visit: Visit) -> tuple[Any, ...]:
     version = visit.snapshot.version if visit.snapshot is not None else visit.target.version
     change = EXCLUDED if _is_exclusion(visit) else visit.reported_change.value
-    number = version.number if version is not None else 0
-    details = (visit.verdict.distance_bits, format_parts(visit), _encode_blocks(visit), None, visit.magnitude)
+    number, significant = version.number if version is not None else 0, visit.verdict.significant
+    blocks = _encode_sides(significant.sides) if significant else None
+    details = (visit.verdict.distance_bits, format_parts(visit), blocks, None, visit.magnitude)
     return visit.at, visit.target.key, visit.target.url, change, number, *details
 
 
@@ -75,27 +75,17 @@ def format_parts(visit: Visit) -> str:
     return " ".join(sorted(visit.verdict.significant.kinds))
 
 
-def _encode_blocks(visit: Visit) -> Jsonb | None:
-    significant = visit.verdict.significant
-    return _encode_sides(significant.sides) if significant else None
-
-
 def _encode_sides(blocks: Iterable[BlockPair]) -> Jsonb:
     """Return the first blocks that changed, so that readers need not compute the difference again."""
     first = [(was or now, was, now) for was, now in islice(blocks, MAX_BLOCKS)]
     return Jsonb([[of.kind.value, *_cut_sides(was, now)] for of, was, now in first if of is not None])
 
 
-def _cut_sides(was: Block | None, now: Block | None) -> tuple[Any, Any]:
+def _cut_sides(was: Block | None, now: Block | None) -> Iterable[Any]:
     """Return both texts; long ones are cut around the first difference."""
     if was is not None and now is not None:
-        before, after = cut_around_change(was.text, now.text, max_chars=MAX_BLOCK_CHARS)
-        return clean_text(before), clean_text(after)
-    return _cut_beginning(was), _cut_beginning(now)
-
-
-def _cut_beginning(side: Block | None) -> Any:
-    return None if side is None else clean_text(cut_at_word(side.text, MAX_BLOCK_CHARS))
+        return map(clean_text, cut_around_change(was.text, now.text, max_chars=MAX_BLOCK_CHARS))
+    return (side and clean_text(cut_at_word(side.text, MAX_BLOCK_CHARS)) for side in (was, now))
 
 
 def _is_event(visit: Visit) -> bool:

@@ -19,7 +19,7 @@ from crawler.store.database import Connection, Database
 from crawler.store.domain_rows import read_domain, write_inbox_cursor
 from crawler.store.record import shared_schedules, signals
 from crawler.store.record.novelty import assign_groups
-from crawler.store.record.opic import WRITE_RANKS
+from crawler.store.record.opic import write_ranks
 from crawler.store.rows import build_unnest, fetch_dicts, fetch_rows, fetch_value, split_into_columns
 
 INBOX_CHUNK = 20  # rows
@@ -59,21 +59,19 @@ TRACKED = "SELECT tracked FROM domain_state WHERE domain_id = %s"
 # The next record assigns due times to new pages of deferred groups.
 DEFER_NEW = "UPDATE prior SET is_moving = true WHERE domain_id = %s AND deferred_until IS NOT NULL AND NOT is_moving"
 REQUEST_SEEDS = """
-    UPDATE frontier SET due_at = CASE WHEN state <> 'unfetched' THEN least(due_at, %(at)s) END, request_reason =
-    %(request_reason)s
+    UPDATE frontier SET due_at = CASE WHEN state <> 'unfetched' THEN least(due_at, %(at)s) END,
+           request_reason = %(request_reason)s
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s)
 """
-UNREQUEST_ROOT = (
-    "UPDATE frontier SET request_reason = 0 WHERE domain_id = %(domain_id)s AND key = %(key)s AND state = 'unfetched'"
-)
+UNREQUEST_ROOT = "UPDATE frontier SET request_reason = 0 WHERE domain_id = %s AND key = %s AND state = 'unfetched'"
 GROUP_SEEDS = """
     UPDATE page p SET prior_no = x.no FROM unnest(%(keys)s::bytea[], %(groups)s::smallint[]) AS x(key, no)
      WHERE p.domain_id = %(domain_id)s AND p.key = x.key AND p.visits = 0
 """
 REQUEST_REVISIT = """
     UPDATE frontier
-       SET due_at = least(due_at, %(at)s), request_reason = CASE WHEN request_reason IN (1, 4, 5) THEN request_reason
-       ELSE %(request_reason)s END
+       SET due_at = least(due_at, %(at)s),
+           request_reason = CASE WHEN request_reason IN (1, 4, 5) THEN request_reason ELSE %(request_reason)s END
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND state <> 'unfetched'
 """
 MAKE_DUE = """
@@ -160,9 +158,7 @@ async def _apply_row(
         case "seed":
             await _admit_seeds(connection, lease, payload["urls"], at=at)
             if payload.get("before_root"):
-                await connection.execute(
-                    UNREQUEST_ROOT, {"domain_id": domain_id, "key": compute_page_key(lease.domain.root)}
-                )
+                await connection.execute(UNREQUEST_ROOT, (domain_id, compute_page_key(lease.domain.root)))
         case "audit":
             keys = [bytes.fromhex(key) for key in payload["keys"]]
             values = {"domain_id": domain_id, "keys": keys, "at": at, "request_reason": RequestReason.BY_AUDIT}
@@ -179,9 +175,8 @@ async def _apply_row(
                 SharedPair(PageKey(bytes.fromhex(canonical)), PageKey(bytes.fromhex(key)), is_copy=is_copy)
                 for canonical, key, is_copy in payload["pairs"]
             ]
-            await shared_schedules.begin_sharing(
-                connection, domain_id, pairs, copy_wait=_compute_copy_wait(lease, defaults)
-            )
+            copy_wait = _compute_copy_wait(lease, defaults)
+            await shared_schedules.begin_sharing(connection, domain_id, pairs, copy_wait=copy_wait)
         case "window":
             last = await fetch_value(connection, SCALE_HISTORY, chunk | {"passes": payload["passes"]})
             if last is None:
@@ -262,16 +257,14 @@ async def _admit_seeds(
             "depth": 0 if request else 1,
         }
         new_rows = await fetch_rows(connection, ADMIT_SEEDS, values)
-        scores = dict(zip(values["keys"], values["scores"], strict=True))
-        ranks = [
-            ordering.compute_first_rank(net, clock=clock, depth=values["depth"], url_score=scores[key])
+        scores, depth = dict(zip(values["keys"], values["scores"], strict=True)), values["depth"]
+        ranks = {
+            key: ordering.compute_first_rank(net, clock=clock, depth=depth, url_score=scores[key])
             for key, net, clock in new_rows
-        ]
+        }
         groups = await assign_groups(connection, lease.domain.id, chosen)
         await connection.execute(GROUP_SEEDS, values | {"groups": groups})
-        await connection.execute(
-            WRITE_RANKS, {"domain_id": lease.domain.id, "key": [row[0] for row in new_rows], "rank": ranks}
-        )
+        await write_ranks(connection, lease.domain.id, ranks)
         if request:
             await connection.execute(REQUEST_SEEDS, values)
 

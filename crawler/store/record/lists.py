@@ -83,8 +83,7 @@ WRITE_LIST = f"""
 COUNT_READ = "UPDATE url_list SET reads = reads + 1 WHERE domain_id = %s AND key = %s"
 CLOSE_HINTS = """
     UPDATE announced SET is_open = false
-     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND is_open
- RETURNING key, list_key
+     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND is_open RETURNING key, list_key
 """
 CHECKED_COLUMNS = "key bytea, is_true bool, expected float8"
 COUNT_CHECKED = f"""
@@ -123,13 +122,7 @@ class ListChunkResult:
 
 
 async def admit_list_chunk(
-    db: Database,
-    lease: Lease,
-    chunk: ListChunk,
-    *,
-    at: datetime,
-    max_pages: int,
-    defaults: CrawlDefaults,
+    db: Database, lease: Lease, chunk: ListChunk, *, at: datetime, max_pages: int, defaults: CrawlDefaults
 ) -> ListChunkResult:
     """Admit the links of a list within the domain's limits and compare its dates with the earlier ones.
 
@@ -146,7 +139,7 @@ async def admit_list_chunk(
             connection,
             domain_id,
             (),
-            domain_settings=lease.domain.settings,
+            settings=lease.domain.settings,
             page_score=defaults.page_score,
             listed_depths={listed.link.key: chunk.depth for listed in chunk.links},
         )
@@ -170,9 +163,8 @@ async def admit_list_chunk(
         await write_opic_batch(connection, domain_id, opic_batch)
         if templates is not None:
             await novelty.write_novelty(connection, domain_id, templates, at=at, dispatched=None)
-        lists = [
-            listed.link.key for listed in chunk.links if listed.is_list and listed.link.key in opic_batch.positions
-        ]
+        named = (listed.link.key for listed in chunk.links if listed.is_list)
+        lists = [key for key in named if key in opic_batch.positions]
         new_lists = await _add_lists(connection, domain_id, lists, chunk.found_by, at=at, fetched_first=FIRST_LISTS)
         retry_params = {"domain_id": domain_id, "keys": keys, "at": at}
         await connection.execute(RETRY_GONE, retry_params | {"request_reason": RequestReason.BY_LIST.value})
@@ -191,22 +183,20 @@ async def _compare_dates(
     connection: Connection, domain_id: int, chunk: ListChunk, *, at: datetime
 ) -> tuple[ChangeSignal, ...]:
     """Return the change signals in the dates of a chunk, and store the dates that are newer with their list."""
-    dated = {
-        each.link.key: each for each in chunk.links if each.date is not None and not is_in_future(each.date, now=at)
-    }
+    listed_dates = ((each.link, each.date) for each in chunk.links if each.date is not None)
+    dated = {link.key: (link, date) for link, date in listed_dates if not is_in_future(date, now=at)}
     if not dated or chunk.list_key is None:
         return ()
     values: dict[str, Any] = {"domain_id": domain_id, "keys": list(dated), "source": chunk.source.value}
     rows = await fetch_rows(connection, DATES, values, binary=True)
     signals, moved = [], []
     for key, before, was_open, last_good_at in rows:
-        listed = dated[PageKey(key)]
-        assert listed.date is not None
-        changed_at = find_signal_time(listed.date, before=before, last_good_at=last_good_at, now=at)
+        link, date = dated[PageKey(key)]
+        changed_at = find_signal_time(date, before=before, last_good_at=last_good_at, now=at)
         if changed_at is not None and not was_open:
-            signals.append(ChangeSignal(listed.link.url, chunk.source, changed_at))
-        if before is None or listed.date.at > before:
-            moved.append((key, listed.date.at, changed_at is not None))
+            signals.append(ChangeSignal(link.url, chunk.source, changed_at))
+        if before is None or date.at > before:
+            moved.append((key, date.at, changed_at is not None))
     if moved:
         values |= split_into_columns(DATE_COLUMNS, moved) | {"list_key": chunk.list_key}
         await connection.execute(PUT_DATES, values, binary=True)
@@ -260,36 +250,25 @@ async def write_lists(connection: Connection, domain_id: int, visits: Sequence[V
         if visit.feeds:
             feeds = [link.key for link in visit.feeds]
             await _add_lists(connection, domain_id, feeds, "page", at=at, fetched_first=MAX_FEEDS)
-        if visit.target.list_stats is not None and (onward := _find_redirect(visit)):
+        onward = visit.moved_to  # the page of the domain that a list redirects to
+        if onward is None and visit.links and visit.status in TEMPORARY_REDIRECTS:
+            onward = visit.links[0]
+        if visit.target.list_stats is not None and onward is not None:
             await _add_lists(connection, domain_id, [onward.key], "list", at=at, fetched_first=1)
         news = visit.list_result
         if news is not None and news.is_same:
             await connection.execute(COUNT_READ, (domain_id, visit.target.key))
         elif news is not None:
-            values = asdict(news) | {"domain_id": domain_id, "key": visit.target.key, "at": at}
-            values |= {
-                "kind": news.kind.value,
-                "finding": clean_text(news.finding),
-                "informative_reads": int(news.is_informative),
-            }
+            values = asdict(news) | {"domain_id": domain_id, "key": visit.target.key, "at": at, "kind": news.kind.value}
+            values |= {"finding": clean_text(news.finding), "informative_reads": int(news.is_informative)}
             await connection.execute(WRITE_LIST, values)
     await _check_hints(connection, domain_id, visits)
 
 
-def _find_redirect(visit: Visit) -> Link | None:
-    """Return the page of the domain that a list redirects to, permanently or temporarily, or None."""
-    if visit.moved_to is not None:
-        return visit.moved_to
-    return visit.links[0] if visit.status in TEMPORARY_REDIRECTS and visit.links else None
-
-
 async def _check_hints(connection: Connection, domain_id: int, visits: Iterable[Visit]) -> None:
     """Count the hints that these visits have checked, for the lists that gave them."""
-    tested = {
-        visit.target.key: visit
-        for visit in visits
-        if visit.change in INFORMATIVE_CHANGES and visit.expected_change is not None
-    }
+    informative = (visit for visit in visits if visit.change in INFORMATIVE_CHANGES)
+    tested = {visit.target.key: visit for visit in informative if visit.expected_change is not None}
     if not tested:
         return
     values: dict[str, Any] = {"domain_id": domain_id, "keys": list(tested)}

@@ -7,15 +7,8 @@ from datetime import datetime
 from crawler.core.change.change import Change
 from crawler.core.domain import Lease
 from crawler.core.http.urls import PageKey
-from crawler.core.visit.lifecycle import (
-    BULK_REDIRECT,
-    BULK_REDIRECT_PAGES,
-    BULK_REDIRECT_PERIOD,
-    CONFIRM_BULK_REDIRECT_AFTER,
-    REDIRECT_TO_EXISTING,
-    MoveTarget,
-    confirm_move,
-)
+from crawler.core.visit import lifecycle
+from crawler.core.visit.lifecycle import MoveTarget, confirm_move
 from crawler.core.visit.visit import TEMPORARY_REDIRECTS, Visit
 from crawler.errors import LeaseLost
 from crawler.store.database import Connection, Database
@@ -68,21 +61,16 @@ async def judge_moves(db: Database, lease: Lease, visits: Sequence[Visit]) -> li
         values = {"domain_id": lease.domain.id, "token": lease.token}
         if await fetch_value(connection, IS_LEASED, values) is None:
             raise LeaseLost(f"another worker has taken over {lease.domain.authority}")
-        move_targets = await _read_move_targets(connection, lease.domain.id, moves)
+        move_targets = await _read_targets(connection, lease.domain.id, moves)
     return [confirm_move(visit, move_targets.get(visit.target.key, MoveTarget())) for visit in visits]
 
 
-async def _read_move_targets(
-    connection: Connection, domain_id: int, moves: Sequence[Visit]
-) -> dict[PageKey, MoveTarget]:
+async def _read_targets(connection: Connection, domain_id: int, moves: Sequence[Visit]) -> dict[PageKey, MoveTarget]:
     """Return what is known about the target of each page that moves."""
     successors = {visit.target.key: to for visit in moves if (to := _get_successor(visit)) is not None}
     onward = successors | await _follow_moves(connection, domain_id, successors)
-    destinations = {
-        visit.target.key: visit.led_to
-        for visit in moves
-        if visit.change is Change.MOVED and visit.target.version is not None and visit.led_to
-    }
+    moved = (visit for visit in moves if visit.change is Change.MOVED and visit.target.version is not None)
+    destinations = {visit.target.key: visit.led_to for visit in moved if visit.led_to}
     if not destinations:
         return {key: MoveTarget(is_loop=_leads_back(key, successor, onward)) for key, successor in successors.items()}
     rows = await fetch_rows(connection, FETCHED_SINCE, (domain_id, list(set(successors.values()))))
@@ -109,21 +97,18 @@ async def _count_moves(
     connection: Connection, domain_id: int, destinations: Mapping[PageKey, PageKey], *, at: datetime
 ) -> Counter[PageKey]:
     """Count the pages that recently moved to each target, including those of this batch."""
-    values = {
-        "domain_id": domain_id,
-        "targets": list(set(destinations.values())),
-        "batch": list(destinations),
-        "since": at - BULK_REDIRECT_PERIOD,
-        "doubts": [BULK_REDIRECT, REDIRECT_TO_EXISTING],
-    }
     counts = Counter(destinations.values())
+    values = {"domain_id": domain_id, "targets": list(counts), "batch": list(destinations)}
+    values |= {
+        "since": at - lifecycle.BULK_REDIRECT_PERIOD,
+        "doubts": [lifecycle.BULK_REDIRECT, lifecycle.REDIRECT_TO_EXISTING],
+    }
     for target, before in await fetch_rows(connection, OTHER_MOVES, values):
         counts[PageKey(target)] += before
-    crowded = [target for target, pages in counts.items() if pages >= BULK_REDIRECT_PAGES]
+    crowded = [target for target, pages in counts.items() if pages >= lifecycle.BULK_REDIRECT_PAGES]
     if crowded:
-        await connection.execute(
-            REFETCH_MOVED, values | {"targets": crowded, "due_at": at + CONFIRM_BULK_REDIRECT_AFTER}
-        )
+        values |= {"targets": crowded, "due_at": at + lifecycle.CONFIRM_BULK_REDIRECT_AFTER}
+        await connection.execute(REFETCH_MOVED, values)
     return counts
 
 
@@ -146,9 +131,7 @@ async def _follow_moves(
 def _leads_back(key: PageKey, successor: PageKey, onward: Mapping[PageKey, PageKey]) -> bool:
     """Return whether redirects lead from the successor back to the page."""
     for _ in range(len(onward)):
-        if successor == key:
-            return True
-        if successor not in onward:
-            return False
+        if successor == key or successor not in onward:
+            break
         successor = onward[successor]
     return successor == key

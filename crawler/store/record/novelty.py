@@ -41,7 +41,9 @@ ADD_GROUPS = f"""
       JOIN prior d ON d.domain_id = %(domain_id)s AND d.no = 0
     ON CONFLICT DO NOTHING
 """  # noqa: S608  only our own columns are put in
-TEMPLATES = "SELECT no, template, first_visits, novelty, deferred_until, is_moving FROM prior WHERE domain_id = %s"
+TEMPLATES = """
+    SELECT no, template, first_visits, novelty, deferred_until, is_moving FROM prior WHERE domain_id = %s AND no > 0
+"""
 TEMPLATE_COLUMNS = "no smallint, visits float8, found float8, deferred_until timestamptz, is_moving bool"
 PUT_TEMPLATES = f"""
     UPDATE prior p SET first_visits = x.visits, novelty = x.found, deferred_until = x.deferred_until,
@@ -58,8 +60,7 @@ DEFER_PAGES = """
         SELECT key, row_number() OVER (ORDER BY rank DESC, key) AS place
           FROM (SELECT key, rank FROM frontier
                  WHERE domain_id = %(domain_id)s AND state = 'unfetched' AND due_at IS NULL AND NOT boosted
-                   AND request_reason = 0
-                   AND section = %(no)s AND key <> ALL(%(handed_out)s::bytea[])
+                   AND request_reason = 0 AND section = %(no)s AND key <> ALL(%(handed_out)s::bytea[])
                  ORDER BY rank DESC, key LIMIT %(most)s) f)
     UPDATE frontier f SET due_at = least(%(after)s + chosen.place * %(every)s::interval, %(last)s) FROM chosen
      WHERE f.domain_id = %(domain_id)s AND f.key = chosen.key
@@ -127,9 +128,7 @@ class NoveltyBatch:
             return None  # possibly a wall that hides the page
         led_to = visit.moved_to.key if visit.moved_to else visit.led_to
         position = opic_batch.positions.get(led_to) if led_to else None
-        return (
-            0.0 if position is not None and position.found_at is None else None
-        )  # 0: it redirects to an existing page
+        return 0.0 if position and position.found_at is None else None  # 0: it redirects to an existing page
 
     def compute_due_at(self, url: Url, at: datetime, *, boosted: bool) -> datetime | None:
         """Return until when a page that was just discovered is deferred, or None if it is not."""
@@ -154,12 +153,8 @@ class NoveltyBatch:
 
     def _toggle_deferral(self, url: Url, template_novelty: TemplateNovelty, at: datetime) -> None:
         section = get_section(self._choose_group(url))
-        others = (
-            each
-            for name, each in self.templates.items()
-            if each is not template_novelty and get_section(name) == section
-        )
-        if not any(other.is_deferred for other in others):
+        of_section = (each for name, each in self.templates.items() if get_section(name) == section)
+        if not any(each.is_deferred for each in of_section if each is not template_novelty):
             self.deferrals.append(Deferral(url, at, is_deferred=not template_novelty.is_deferred))
         if template_novelty.is_deferred:
             template_novelty.resume()
@@ -172,20 +167,12 @@ class NoveltyBatch:
         return template != OTHER_TEMPLATES and is_barren(template_novelty, self._sum_section(get_section(template)))
 
     def _estimate_share(self, template: str) -> float:
-        template_novelty = self.templates.get(template)
-        return (
-            1.0
-            if template_novelty is None
-            else template_novelty.evidence.compute_share(expected=1.0, shrinkage_visits=1.0)
-        )
+        novelty = self.templates.get(template)
+        return 1.0 if novelty is None else novelty.evidence.compute_share(expected=1.0, shrinkage_visits=1.0)
 
     def _sum_section(self, name: str) -> NoveltyEvidence:
         if name not in self._sections:
-            of_section = (
-                template_novelty.evidence
-                for template, template_novelty in self.templates.items()
-                if get_section(template) == name
-            )
+            of_section = (each.evidence for key, each in self.templates.items() if get_section(key) == name)
             self._sections[name] = sum(of_section, start=NO_EVIDENCE)
         return self._sections[name]
 
@@ -209,12 +196,10 @@ def is_needed(opic_batch: OpicBatch, visits: Sequence[Visit]) -> bool:
 
 async def load_novelty(connection: Connection, domain_id: int) -> NoveltyBatch:
     """Read the novelty of the domain's templates."""
+    rows = await fetch_rows(connection, TEMPLATES, (domain_id,))
     templates = {
         template: TemplateNovelty(no, NoveltyEvidence(visits, found), deferred_until, is_moving)
-        for no, template, visits, found, deferred_until, is_moving in await fetch_rows(
-            connection, TEMPLATES, (domain_id,)
-        )
-        if no
+        for no, template, visits, found, deferred_until, is_moving in rows
     }
     return NoveltyBatch(await read_novelty_memory(connection, domain_id), templates)
 
@@ -226,42 +211,32 @@ async def write_novelty(
 
     dispatched: pages that are being fetched; None if unknown: then the next record defers and resumes pages.
     """
-    if not all(
-        template_novelty.no for template_novelty in batch.templates.values()
-    ):  # their groups were added with their pages
+    if not all(each.no for each in batch.templates.values()):  # their groups were added with their pages
         groups: dict[str, int] = dict(await fetch_rows(connection, GROUPS, (domain_id,)))
         for template, template_novelty in batch.templates.items():
             template_novelty.no = groups.get(template, 0)
-    stored = [template_novelty for template_novelty in batch.templates.values() if template_novelty.no]
-    for template_novelty in stored:
-        if template_novelty.is_moving and dispatched is not None:
-            template_novelty.is_moving = await _move_pages(
-                connection, domain_id, template_novelty, at=at, dispatched=dispatched
-            )
-    rows = [
-        (each.no, each.evidence.visits, each.evidence.novelty_sum, each.deferred_until, each.is_moving)
-        for each in stored
-    ]
+    rows = []
+    for each in batch.templates.values():
+        if each.no and each.is_moving and dispatched is not None:
+            each.is_moving = await _move_pages(connection, domain_id, each, at=at, dispatched=dispatched)
+        if each.no:
+            evidence = each.evidence
+            rows.append((each.no, evidence.visits, evidence.novelty_sum, each.deferred_until, each.is_moving))
     await connection.execute(PUT_TEMPLATES, split_into_columns(TEMPLATE_COLUMNS, rows) | {"domain_id": domain_id})
     await write_memory(connection, domain_id, batch.memory)
 
 
 async def _move_pages(
-    connection: Connection,
-    domain_id: int,
-    template_novelty: TemplateNovelty,
-    *,
-    at: datetime,
-    dispatched: Collection[PageKey],
+    connection: Connection, domain_id: int, novelty: TemplateNovelty, *, at: datetime, dispatched: Collection[PageKey]
 ) -> bool:
     """Defer or resume some pages of a template and return whether there may be more."""
-    values: dict[str, Any] = {"domain_id": domain_id, "no": template_novelty.no, "most": MAX_MOVED}
-    if template_novelty.deferred_until is None:
+    values: dict[str, Any] = {"domain_id": domain_id, "no": novelty.no, "most": MAX_MOVED}
+    if novelty.deferred_until is None:
         return await execute(connection, RESUME_PAGES, values) == MAX_MOVED
-    after = max(template_novelty.deferred_until, at)
+    after = max(novelty.deferred_until, at)
     values |= {"after": after, "every": RETRY_INTERVAL, "last": at + MAX_WAIT, "handed_out": list(dispatched)}
     moved_count = await execute(connection, DEFER_PAGES, values)
-    template_novelty.deferred_until = min(after + moved_count * RETRY_INTERVAL, at + MAX_WAIT)
+    novelty.deferred_until = min(after + moved_count * RETRY_INTERVAL, at + MAX_WAIT)
     return moved_count == MAX_MOVED or bool(await fetch_value(connection, HAS_UNDEFERRED, values))
 
 

@@ -84,9 +84,8 @@ class OpicBatch:
     page_score: Callable[[Url], float] | None = None
     queue: LevelQueues | PageStack | None = None  # for breadth-first and depth-first order
     queued: set[PageKey] = field(default_factory=set)  # pages that this batch has put into the queue
-    announced: dict[PageKey, float] = field(
-        default_factory=dict
-    )  # value of the new pages that a changed page announces
+    # value of the new pages that a changed page announces
+    announced: dict[PageKey, float] = field(default_factory=dict)
 
     @property
     def ordering(self) -> Ordering:
@@ -127,10 +126,8 @@ class OpicBatch:
         """
         if self.queue is None:
             return
-        linked = ((key, self.positions.get(key)) for key in links)
-        waiting = [
-            (key, position) for key, position in linked if position is not None and position.state is State.UNFETCHED
-        ]
+        linked = ((key, self.positions[key]) for key in links if key in self.positions)
+        waiting = [(key, position) for key, position in linked if position.state is State.UNFETCHED]
         if isinstance(self.queue, PageStack):
             for key, position in reversed(waiting):
                 self._set_rank(key, position, self.queue.push_page())
@@ -239,19 +236,15 @@ class OpicBatch:
         position = self.positions[key]
         if self.ordering.order.is_by_position:
             return position.rank
-        return self.ordering.compute_rank(
-            age_cash(net, clock=clock) + position.head_start, url_score=position.url_score
-        )
+        cash = age_cash(net, clock=clock) + position.head_start
+        return self.ordering.compute_rank(cash, url_score=position.url_score)
 
     def compute_new_ranks(self, accounts: Mapping[PageKey, tuple[int, float]]) -> dict[PageKey, int]:
         """Return the ranks that differ from the stored ones, by net and clock or by queue."""
         if self.ordering.order.is_by_position:
-            queued_positions = ((key, self.positions[key]) for key in self.queued)
-            return {
-                key: position.rank
-                for key, position in queued_positions
-                if position.found_at is None and position.state is State.UNFETCHED
-            }
+            queued = ((key, self.positions[key]) for key in self.queued)
+            stored = ((key, each) for key, each in queued if each.found_at is None)
+            return {key: each.rank for key, each in stored if each.state is State.UNFETCHED}
         ranks = {key: self.compute_rank(key, net, clock) for key, (net, clock) in accounts.items()}
         return {key: rank for key, rank in ranks.items() if rank != self.positions[key].rank}
 
@@ -261,7 +254,7 @@ async def load_opic_batch(
     domain_id: int,
     visits: Sequence[Visit],
     *,
-    domain_settings: DomainSettings,
+    settings: DomainSettings,
     page_score: Callable[[Url], float] | None = None,
     listed_depths: Mapping[PageKey, int] = NO_PAGES,
 ) -> OpicBatch:
@@ -282,22 +275,19 @@ async def load_opic_batch(
         keys.update(link.key for link in visit.links or ())
         keys.update(visit.recipients or ())
     positions, moved_to = await read_positions(connection, domain_id, keys)
-    opic_batch = OpicBatch(economy, domain_settings, positions, moved_to, tracked=tracked, page_score=page_score)
+    opic_batch = OpicBatch(economy, settings, positions, moved_to, tracked=tracked, page_score=page_score)
     if page_score is not None:
         for key, url in await fetch_rows(connection, URLS, {"domain_id": domain_id, "keys": list(positions)}):
             positions[PageKey(key)].head_start = compute_head_start(page_score(Url(url)))
-    if any(rule.max_pages is not None for rule in domain_settings.rules):
-        opic_batch.rules = PageRules(domain_settings.rules)
+    if any(rule.max_pages is not None for rule in settings.rules):
+        opic_batch.rules = PageRules(settings.rules)
         opic_batch.limited_pages = await count_limited_pages(connection, domain_id)
-    if domain_settings.ordering.order.is_by_position:
+    if settings.ordering.order.is_by_position:
         depths = {visit.target.depth + 1 for visit in visits} | set(listed_depths.values())
-        opic_batch.queue = await load_queue(connection, domain_id, domain_settings.ordering.order, depths)
-    final_successors = {
-        final_successor for successor in successors if (final_successor := opic_batch.find_payee(successor)) is not None
-    }  # pages that receive the cash of moved pages
-    accounts = await fetch_rows(
-        connection, ACCOUNTS, (domain_id, list(visited_keys | successors | final_successors)), binary=True
-    )
+        opic_batch.queue = await load_queue(connection, domain_id, settings.ordering.order, depths)
+    payees = {opic_batch.find_payee(successor) for successor in successors} - {None}  # of the cash of moved pages
+    paid_keys = list(visited_keys | successors | payees)
+    accounts = await fetch_rows(connection, ACCOUNTS, (domain_id, paid_keys), binary=True)
     for key, pool, net, history, account_clock in accounts:
         economy.accounts[PageKey(key)] = PageAccount(pool=Pool(pool), net=net, history=history, clock=account_clock)
     return opic_batch
@@ -311,26 +301,26 @@ async def write_opic_batch(connection: Connection, domain_id: int, opic_batch: O
     if more := opic_batch.admitted_by_rule:
         values = {"domain_id": domain_id, "pattern": list(more), "more": list(more.values())}
         await connection.execute(COUNT_LIMITED, values)
-    loaded_accounts = economy.accounts
-    if loaded_accounts:
-        rows = [(key, each.pool.value, each.net, each.history, each.clock) for key, each in loaded_accounts.items()]
+    if economy.accounts:
+        rows = [(key, each.pool.value, each.net, each.history, each.clock) for key, each in economy.accounts.items()]
         accounts = split_into_columns(ACCOUNT_COLUMNS, rows) | {"domain_id": domain_id}
         await connection.execute(WRITE_ACCOUNTS, accounts, binary=True)
     economy_values = {name: getattr(economy, name) for name in ECONOMY_COLUMNS}
     await connection.execute(WRITE_DOMAIN, economy_values | {"domain_id": domain_id, "tracked": opic_batch.tracked})
     pools = {"pool": [pool.value for pool in Pool], "pages": economy.pages, "dividend": economy.dividend}
     await connection.execute(WRITE_POOLS, pools | {"domain_id": domain_id})
-    unfetched = {
-        key: (account.net, account.clock)
-        for key, account in loaded_accounts.items()
-        if opic_batch.positions[key].state is State.UNFETCHED
-    }
+    states = {key: opic_batch.positions[key].state for key in economy.accounts}
+    loaded = ((key, each) for key, each in economy.accounts.items() if states[key] is State.UNFETCHED)
+    unfetched = {key: (each.net, each.clock) for key, each in loaded}
     if economy.deltas:
-        paid = {"domain_id": domain_id, "key": list(economy.deltas), "cash": list(economy.deltas.values())}
-        unfetched |= {
-            PageKey(key): (net, clock) for key, net, clock in await fetch_rows(connection, PAY, paid, binary=True)
-        }
+        values = {"domain_id": domain_id, "key": list(economy.deltas), "cash": list(economy.deltas.values())}
+        paid = await fetch_rows(connection, PAY, values, binary=True)
+        unfetched |= {PageKey(key): (net, clock) for key, net, clock in paid}
     if ranks := opic_batch.compute_new_ranks(unfetched):
-        await connection.execute(
-            WRITE_RANKS, {"domain_id": domain_id, "key": list(ranks), "rank": list(ranks.values())}
-        )
+        await write_ranks(connection, domain_id, ranks)
+
+
+async def write_ranks(connection: Connection, domain_id: int, ranks: Mapping[PageKey, int]) -> None:
+    """Write the ranks of unfetched pages."""
+    values = {"domain_id": domain_id, "key": list(ranks), "rank": list(ranks.values())}
+    await connection.execute(WRITE_RANKS, values)

@@ -31,22 +31,15 @@ PAGE_COLUMNS = """
     renews bool, etag text, last_modified text, body_bytes int, number int, body_digest bytea, text_digest bytea,
     main_digest bytea, shape_digest bytea, fingerprint bigint, is_rendered bool
 """
-COPIED_FIELDS = (
-    "at",
-    "status",
-    "soft_errors",
-    "led_to",
-    "missing_since",
-    "body_bytes",
-)  # fields of a visit with the same name
+# Fields of a visit with the same name.
+COPIED_FIELDS = ("at", "status", "soft_errors", "led_to", "missing_since", "body_bytes")
 VERSION_COLUMNS = [each.name for each in fields(Version)]
 # A parameter is null where the visit leaves the column unchanged.
 WRITE_PAGES = f"""
     UPDATE page p
        SET status = x.status, reason = x.reason, failures = x.failures, soft_errors = x.soft_errors,
-           withheld_since = x.withheld_since,
-           last_visit_at = x.at, visits = p.visits + 1, rate_a = x.rate_a, rate_b = x.rate_b,
-           signals = CASE WHEN x.good THEN '' ELSE p.signals END,
+           withheld_since = x.withheld_since, last_visit_at = x.at, visits = p.visits + 1, rate_a = x.rate_a,
+           rate_b = x.rate_b, signals = CASE WHEN x.good THEN '' ELSE p.signals END,
            magnitude_total = x.magnitude_total, magnitude_changes = x.magnitude_changes,
            moved_to = CASE WHEN x.good AND x.reason <> %(bulk_redirect)s THEN x.moved_to
                            ELSE coalesce(x.moved_to, p.moved_to) END,
@@ -60,14 +53,12 @@ WRITE_PAGES = f"""
                             ELSE p.announces END,
            etag = CASE WHEN x.renews THEN x.etag ELSE p.etag END,
            last_modified = CASE WHEN x.renews THEN x.last_modified ELSE p.last_modified END,
-           received_bytes = coalesce(x.body_bytes, p.received_bytes),
-           version = coalesce(x.number, p.version),
+           received_bytes = coalesce(x.body_bytes, p.received_bytes), version = coalesce(x.number, p.version),
            body_digest = CASE WHEN x.rereads  -- replaces the digest that was cleared for a full recrawl
                               THEN (SELECT s.body_digest FROM snapshot s
                                      WHERE s.domain_id = %(domain_id)s AND s.key = p.key AND s.number = p.version)
                               ELSE coalesce(x.body_digest, p.body_digest) END,
-           text_digest = coalesce(x.text_digest, p.text_digest),
-           main_digest = coalesce(x.main_digest, p.main_digest),
+           text_digest = coalesce(x.text_digest, p.text_digest), main_digest = coalesce(x.main_digest, p.main_digest),
            shape_digest = coalesce(x.shape_digest, p.shape_digest),
            fingerprint = CASE WHEN x.number IS NULL THEN p.fingerprint ELSE x.fingerprint END,
            is_rendered = coalesce(x.is_rendered, p.is_rendered)
@@ -117,9 +108,7 @@ async def write_pages(connection: Connection, domain_id: int, opic_batch: OpicBa
     await connection.execute(WRITE_FRONTIER, columns)
 
 
-async def request_page_renders(
-    connection: Connection, domain_id: int, keys: Collection[PageKey], *, at: datetime
-) -> None:
+async def request_renders(connection: Connection, domain_id: int, keys: Collection[PageKey], *, at: datetime) -> None:
     """Make pages due that are stored without the content added by their scripts."""
     if keys:
         values = {"domain_id": domain_id, "keys": list(keys), "at": at, "request_reason": RequestReason.TO_RENDER.value}
@@ -133,20 +122,20 @@ def _build_page_row(visit: Visit, opic_batch: OpicBatch) -> dict[str, Any]:
     prior = visit.target.terms.prior
     before, validators = visit.target.version, visit.validators
     is_read_again = visit.is_good and visit.links is not None and not version
-    rates = [float(number) for number in subtract_prior(visit.rate_estimate.a, visit.rate_estimate.b, prior.a, prior.b)]
+    rates = subtract_prior(visit.rate_estimate.a, visit.rate_estimate.b, prior.a, prior.b)
     return {
         "key": visit.target.key,
         **{name: getattr(visit, name) for name in COPIED_FIELDS},
         "reason": clean_text(visit.reason),
         "failures": min(visit.failures, 32_000),
         "withheld_since": None if visit.is_good else visit.withheld_since,
-        "rate_a": rates[0],
-        "rate_b": rates[1],
+        "rate_a": float(rates[0]),
+        "rate_b": float(rates[1]),
         "magnitude_total": visit.magnitudes.total,
         "magnitude_changes": visit.magnitudes.changes,
         "moved_to": successor
         if successor in opic_batch.positions
-        else None,  # else it moved out of scope, or the target was not admitted
+        else None,  # else it is out of scope, or not admitted
         "good": visit.is_good,
         "changed": visit.change is Change.CHANGED,
         "announced": opic_batch.announced.get(visit.target.key, 0.0),
@@ -163,23 +152,17 @@ def _build_page_row(visit: Visit, opic_batch: OpicBatch) -> dict[str, Any]:
 
 
 async def write_links(connection: Connection, domain_id: int, opic_batch: OpicBatch, visits: Sequence[Visit]) -> None:
-    links_by_target = (
-        (visit.target, (visit.recipients or (), visit.external_links or ()))
-        for visit in visits
-        if visit.links is not None
-    )
-    changed = {
-        target.key: links for target, links in links_by_target if links != (target.outlinks, target.external_links)
-    }
+    read = (visit for visit in visits if visit.links is not None)
+    found = ((visit.target, (visit.recipients or (), visit.external_links or ())) for visit in read)
+    changed = {target.key: links for target, links in found if links != (target.outlinks, target.external_links)}
     if changed:
         # Joined texts, because an array of arrays must be rectangular. Authorities contain no spaces.
         rows = [
             (key, b"".join(keys), " ".join(name for name, _ in others), " ".join(str(count) for _, count in others))
             for key, (keys, others) in changed.items()
         ]
-        await connection.execute(
-            WRITE_LINKS, split_into_columns(LINK_COLUMNS, rows) | {"domain_id": domain_id}, binary=True
-        )
+        columns = split_into_columns(LINK_COLUMNS, rows)
+        await connection.execute(WRITE_LINKS, columns | {"domain_id": domain_id}, binary=True)
     nearer = {key: position.depth for key, position in opic_batch.positions.items() if position.is_nearer}
     if nearer:
         values = {"domain_id": domain_id, "key": list(nearer), "depth": list(nearer.values())}
@@ -195,12 +178,8 @@ async def write_versions(connection: Connection, domain_id: int, visits: Sequenc
     for visit, snapshot in new_versions:
         version = snapshot.version
         texts = map(clean_text, (snapshot.title, snapshot.language, snapshot.content_type, snapshot.text))
-        digests = (
-            version.body_digest,
-            version.text_digest,
-            version.main_digest,
-            encode_fingerprint(version.fingerprint),
-        )
-        other_values = (snapshot.distance_bits, version.is_rendered, clean_text(snapshot.headers))
-        rows.append((domain_id, visit.target.key, version.number, visit.at, *texts, *digests, *other_values))
+        digests = (version.body_digest, version.text_digest, version.main_digest)
+        others = (encode_fingerprint(version.fingerprint), snapshot.distance_bits, version.is_rendered)
+        facts = (domain_id, visit.target.key, version.number, visit.at, *texts, *digests, *others)
+        rows.append((*facts, clean_text(snapshot.headers)))
     await copy_rows(connection, "snapshot", SNAPSHOT_COLUMNS, rows)

@@ -11,9 +11,7 @@ from crawler.store.database import Connection
 from crawler.store.rows import build_unnest, fetch_rows, fetch_value
 
 MAX_MOVES = 5  # length of a chain of moves; the cash of longer chains goes to the virtual page
-IN_ECONOMY = frozenset(
-    {State.UNFETCHED, State.FETCHED}
-)  # states of pages that take part in OPIC and have a row in cash
+IN_ECONOMY = frozenset({State.UNFETCHED, State.FETCHED})  # pages in OPIC, with a row in cash
 
 
 POSITIONS = """
@@ -77,18 +75,15 @@ async def read_positions(
     """Return the positions of pages, including the targets of moves, and the target of each page that moved."""
     positions: dict[PageKey, PagePosition] = {}
     moved_to: dict[PageKey, PageKey] = {}
-    unread_keys = list(keys)
+    unread = list(keys)
     for _ in range(MAX_MOVES):
-        onward: dict[PageKey, PageKey] = {}
-        for key, state, depth, boosted, score, rank, target_key in await fetch_rows(
-            connection, POSITIONS, {"domain_id": domain_id, "keys": unread_keys}, binary=True
-        ):
+        rows = await fetch_rows(connection, POSITIONS, {"domain_id": domain_id, "keys": unread}, binary=True)
+        for key, state, depth, boosted, score, rank, _ in rows:
             positions[PageKey(key)] = PagePosition(State(state), depth, boosted, score, rank=rank, level=depth)
-            if target_key is not None:
-                onward[PageKey(key)] = PageKey(target_key)
+        onward = {PageKey(row[0]): PageKey(row[-1]) for row in rows if row[-1] is not None}
         moved_to |= onward
-        unread_keys = [target_key for target_key in onward.values() if target_key not in positions]
-        if not unread_keys:
+        unread = [target_key for target_key in onward.values() if target_key not in positions]
+        if not unread:
             break
     return positions, moved_to
 

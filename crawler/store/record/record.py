@@ -19,14 +19,8 @@ from crawler.core.rendering.memory import RenderMemory
 from crawler.core.soft_errors import SoftErrorMemory
 from crawler.core.visit.visit import HeadOutcome, State, Visit
 from crawler.errors import LeaseLost
+from crawler.store.claim import budgets
 from crawler.store.claim.active_lease import fence, renew_slots, write_suspension
-from crawler.store.claim.budgets import (
-    LEDGER_COLUMNS,
-    WITH_SHARED,
-    build_ledger,
-    build_ledger_params,
-    settle_shared_budget,
-)
 from crawler.store.database import PREFER_KEY_LOOKUPS, Connection, Database
 from crawler.store.domain_rows import post_reprice, post_signals
 from crawler.store.learned.credibility import learn_sources, learn_trust
@@ -44,12 +38,11 @@ RENEW_AND_READ = """
            EXISTS (SELECT FROM prior p WHERE p.domain_id = %(domain_id)s AND p.is_moving) AS is_moving
 """
 ADVANCE_DOMAIN = f"""
-    {WITH_SHARED}
+    {budgets.WITH_SHARED}
     UPDATE domain_state
        SET last_visit_at = greatest(last_visit_at, %(at)s), next_event = %(next_event)s,
-           {LEDGER_COLUMNS},
-           rejections = CASE WHEN %(good)s THEN 0 ELSE rejections END,
-           costs = %(costs)s
+           {budgets.LEDGER_COLUMNS},
+           rejections = CASE WHEN %(good)s THEN 0 ELSE rejections END, costs = %(costs)s
      WHERE domain_id = %(domain_id)s
 """  # noqa: S608  only our own statement is put in
 VISIT_COLUMNS = """
@@ -106,9 +99,8 @@ async def record_visits(db: Database, lease: Lease, batch: Batch, *, retrying: b
     domain_id, visits = lease.domain.id, batch.visits
     async with db.transaction() as connection:
         # Locks the domain's row for the transaction.
-        state = await fetch_dict(
-            connection, RENEW_AND_READ, {"domain_id": domain_id, "token": lease.token, "term": lease.term}
-        )
+        values = {"domain_id": domain_id, "token": lease.token, "term": lease.term}
+        state = await fetch_dict(connection, RENEW_AND_READ, values)
         if state is None:
             raise LeaseLost(f"another worker has taken over {lease.domain.authority}")
         await renew_slots(connection, lease)
@@ -116,15 +108,14 @@ async def record_visits(db: Database, lease: Lease, batch: Batch, *, retrying: b
         if retrying and await fetch_value(connection, IS_RECORDED, (domain_id, visits[0].target.key, visits[0].at)):
             return 0
         visits = await lists.limit_feeds(connection, domain_id, visits)
-        opic = await load_opic_batch(
-            connection, domain_id, visits, domain_settings=lease.domain.settings, page_score=batch.page_score
-        )
+        settings = lease.domain.settings
+        opic = await load_opic_batch(connection, domain_id, visits, settings=settings, page_score=batch.page_score)
         needs_novelty = state["is_moving"] or novelty.is_needed(opic, visits)
         templates = await novelty.load_novelty(connection, domain_id) if needs_novelty else None
         admitted = admissions.settle_visits(opic, visits, max_pages=batch.max_pages, novelty=templates)
         await admissions.write_admitted(connection, domain_id, opic, admitted)
         await pages.write_pages(connection, domain_id, opic, visits)
-        await pages.request_page_renders(connection, domain_id, batch.to_render, at=batch.at)
+        await pages.request_renders(connection, domain_id, batch.to_render, at=batch.at)
         await shared_schedules.update_schedules(connection, domain_id, visits)
         await pages.write_links(connection, domain_id, opic, visits)
         await write_opic_batch(connection, domain_id, opic)
@@ -133,12 +124,11 @@ async def record_visits(db: Database, lease: Lease, batch: Batch, *, retrying: b
         await pages.write_versions(connection, domain_id, visits)
         await lists.write_lists(connection, domain_id, visits)
         deferrals = templates.deferrals if templates is not None else ()
-        event_count = await events.write_events(
-            connection, lease.domain, visits, batch.edit, deferrals, first_number=state["next_event"]
-        )
+        first = state["next_event"]
+        count = await events.write_events(connection, lease.domain, visits, batch.edit, deferrals, first_number=first)
         await copy_rows(connection, "visit", VISIT_COLUMNS, (_build_visit_row(domain_id, visit) for visit in visits))
         await _write_learned(connection, domain_id, batch)
-        await _advance_domain(connection, domain_id, batch, state, next_event=state["next_event"] + event_count)
+        await _advance_domain(connection, domain_id, batch, state, next_event=first + count)
         return sum(position.state is State.UNFETCHED and position.deferred_until is None for _, position in admitted)
 
 
@@ -148,7 +138,7 @@ async def request_renders(
     """Make stored pages due for rendering and store the memory of renders. Raise LeaseLost."""
     async with db.transaction() as connection:
         await fence(connection, lease)
-        await pages.request_page_renders(connection, lease.domain.id, to_render, at=at)
+        await pages.request_renders(connection, lease.domain.id, to_render, at=at)
         await write_memory(connection, lease.domain.id, renders)
 
 
@@ -169,17 +159,12 @@ async def _advance_domain(
     if batch.suspension is not None:
         await write_suspension(connection, domain_id, batch.suspension)
     received_bytes = sum(visit.received_bytes for visit in batch.visits)
-    ledger = settle_ledger(build_ledger(state), batch.refund, received_bytes=received_bytes)
-    values = {
-        "domain_id": domain_id,
-        "at": batch.at,
-        "next_event": next_event,
-        "good": any(visit.is_good for visit in batch.visits) and batch.suspension is None,
-    }
-    values |= build_ledger_params(ledger) | {
-        "costs": Jsonb(encode_costs(_update_costs(decode_costs(state["costs"]), batch.visits)))
-    }
-    values |= await settle_shared_budget(
+    ledger = settle_ledger(budgets.build_ledger(state), batch.refund, received_bytes=received_bytes)
+    is_good = any(visit.is_good for visit in batch.visits) and batch.suspension is None
+    costs = _update_costs(decode_costs(state["costs"]), batch.visits)
+    values = {"domain_id": domain_id, "at": batch.at, "next_event": next_event, "good": is_good}
+    values |= budgets.build_ledger_params(ledger) | {"costs": Jsonb(encode_costs(costs))}
+    values |= await budgets.settle_shared_budget(
         connection, batch.refund, is_shared=batch.is_shared, received_bytes=received_bytes
     )
     await connection.execute(ADVANCE_DOMAIN, values)
@@ -203,13 +188,8 @@ def _build_visit_row(domain_id: int, visit: Visit) -> tuple[Any, ...]:
     """Return a row of VISIT_COLUMNS: outcome, change, exchange, rendering and plan of a visit."""
     target, verdict, rendering = visit.target, visit.verdict, visit.rendering
     outcome_values = (domain_id, target.key, visit.at, visit.outcome, visit.status, clean_text(visit.reason))
-    change_values = (
-        visit.reported_change.value,
-        verdict.evidence.value,
-        verdict.distance_bits,
-        format_parts(visit),
-        visit.magnitude,
-    )
+    evidence, bits = verdict.evidence.value, verdict.distance_bits
+    change_values = (visit.reported_change.value, evidence, bits, format_parts(visit), visit.magnitude)
     requests = min(visit.requests + visit.extra_requests + rendering.requests, 32_000)
     elapsed_ms = round(visit.elapsed.total_seconds() * 1000)
     exchange_values = (visit.conditional, requests, visit.received_bytes, visit.saved_bytes, elapsed_ms)
@@ -217,12 +197,5 @@ def _build_visit_row(domain_id: int, visit: Visit) -> tuple[Any, ...]:
     # Visits requested because of the canonical page would bias the calibration.
     expected = None if target.requested is RequestReason.BY_CANONICAL else visit.expected_change
     plan_values = (cash, target.terms.shadow_price, target.requested is RequestReason.BY_AUDIT, expected, visit.due_at)
-    return (
-        *outcome_values,
-        *change_values,
-        *exchange_values,
-        rendering.outcome,
-        rendering.added_words,
-        rendering.added_links,
-        *plan_values,
-    )
+    render_values = (rendering.outcome, rendering.added_words, rendering.added_links)
+    return (*outcome_values, *change_values, *exchange_values, *render_values, *plan_values)

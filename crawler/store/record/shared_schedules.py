@@ -145,17 +145,14 @@ async def propose_pairs(db: Database, domain: Domain, *, at: datetime) -> int:
             return 0
         rows = await fetch_rows(connection, CANDIDATES, values, binary=True)
         candidates = (
-            DuplicateCandidate(
-                key, main_digest, importance, has_duplicates, stem=derive_stem(url), is_settled=is_settled
-            )
-            for key, main_digest, importance, has_duplicates, url, is_settled in rows
+            DuplicateCandidate(key, digest, importance, has_duplicates, derive_stem(url), is_settled)
+            for key, digest, importance, has_duplicates, url, is_settled in rows
         )
-        pairs = pair_duplicates(candidates)[:MAX_PAIRS]
+        chosen = pair_duplicates(candidates)[:MAX_PAIRS]
+        pairs = [[each.canonical.hex(), each.key.hex(), each.is_copy] for each in chosen]
         for start in range(0, len(pairs), PAIRS_CHUNK):
-            chunk = [
-                [each.canonical.hex(), each.key.hex(), each.is_copy] for each in pairs[start : start + PAIRS_CHUNK]
-            ]
-            await post_to_inbox(connection, domain.id, "share", {"pairs": chunk}, at=at)
+            payload = {"pairs": pairs[start : start + PAIRS_CHUNK]}
+            await post_to_inbox(connection, domain.id, "share", payload, at=at)
         return len(pairs)
 
 
@@ -171,8 +168,7 @@ async def begin_sharing(
     values = split_into_columns(PAIR_COLUMNS, [(pair.canonical, pair.key, pair.is_copy) for pair in pairs])
     linked = await fetch_all(connection, scalar_row, LINK_DUPLICATES, values | {"domain_id": domain_id}, binary=True)
     if linked and copy_wait is not None:
-        suspend_params = {"domain_id": domain_id, "keys": linked, "wait": copy_wait}
-        await connection.execute(SUSPEND_COPIES, suspend_params)
+        await connection.execute(SUSPEND_COPIES, {"domain_id": domain_id, "keys": linked, "wait": copy_wait})
 
 
 async def update_schedules(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
@@ -190,34 +186,21 @@ async def update_schedules(connection: Connection, domain_id: int, visits: Seque
     if duplicates:
         await connection.execute(END_SHARING, values, binary=True)
         suspensions = [(key, _compute_suspension(good[key], is_copy=is_copy)) for key, is_copy in duplicates]
-        await connection.execute(
-            SUSPEND_DUPLICATES, values | split_into_columns(SUSPENSION_COLUMNS, suspensions), binary=True
-        )
+        columns = split_into_columns(SUSPENSION_COLUMNS, suspensions)
+        await connection.execute(SUSPEND_DUPLICATES, values | columns, binary=True)
     lost = [visit.target.key for visit in visits if visit.state is not State.FETCHED or visit.failures >= MAX_FAILURES]
     changed = [key for key, visit in good.items() if visit.change is Change.CHANGED]
     changed_or_lost = lost + changed
     if changed_or_lost:
         changed_params = values | {"changed": changed, "visits": LAST_VISITS, "many": MAX_CHANGED}
         often_changed = await fetch_all(connection, scalar_row, OFTEN_CHANGED, changed_params, binary=True)
-        values |= {
-            "news": changed_or_lost,
-            "away": lost,
-            "lost": lost + often_changed,
-            "most": MAX_REQUESTED,
-            "most_left": MAX_UNLINKED,
-            "at": max(visit.at for visit in visits),
-            "request_reason": RequestReason.BY_CANONICAL.value,
-        }
+        values |= {"news": changed_or_lost, "away": lost, "lost": lost + often_changed, "most": MAX_REQUESTED}
+        values |= {"most_left": MAX_UNLINKED, "request_reason": RequestReason.BY_CANONICAL.value}
+        values |= {"at": max(visit.at for visit in visits)}
         await connection.execute(REQUEST_DUPLICATES, values, binary=True)
         await connection.execute(UNLINK_DUPLICATES, values, binary=True)
 
 
 def _compute_suspension(visit: Visit, *, is_copy: bool) -> datetime:
-    suspended_for = visit.at - (visit.target.last_good_at or visit.at)
-    return compute_test_time(
-        visit.at,
-        due_at=visit.due_at,
-        longest=visit.target.terms.max_interval,
-        is_copy=is_copy,
-        since_visit=suspended_for,
-    )
+    length, longest = visit.at - (visit.target.last_good_at or visit.at), visit.target.terms.max_interval
+    return compute_test_time(visit.at, due_at=visit.due_at, longest=longest, is_copy=is_copy, since_visit=length)

@@ -109,12 +109,8 @@ FEED = """
                + coalesce((SELECT forgotten_places FROM ledger), 0) AS forgotten
       FROM feed
 """
-SHARED_NAMES = """
-    SELECT a.authority, d.authority AS other FROM domain_alias a JOIN domain d ON d.authority = a.authority
-"""
-ORPHANS = """
-    SELECT count(*) AS rows FROM {table} t WHERE NOT EXISTS (SELECT FROM domain d WHERE d.id = t.domain_id)
-"""
+SHARED_NAMES = "SELECT a.authority FROM domain_alias a JOIN domain d ON d.authority = a.authority"
+ORPHANS = "SELECT count(*) AS rows FROM {table} t WHERE NOT EXISTS (SELECT FROM domain d WHERE d.id = t.domain_id)"
 COUNT_BROKEN = "SELECT page, figure, count(*) OVER () AS many FROM ({statement}) broken ORDER BY page LIMIT %(shown)s"
 
 
@@ -250,8 +246,7 @@ async def _check_domain(connection: Connection, domain_id: int, domain: str) -> 
             examples = ", ".join(f"{row['page']} ({row['figure']})" for row in rows)
             more = ", ..." if rows[0]["many"] > len(rows) else ""
             problems.append((rule, f"{rows[0]['many']} {wrong}: {examples}{more}"))
-    problems += await _check_waking(connection, values)
-    problems += await _check_events(connection, values)
+    problems += [*await _check_waking(connection, values), *await _check_events(connection, values)]
     return [Finding(domain, rule, text) for rule, text in problems]
 
 
@@ -263,12 +258,8 @@ async def _check_cash(connection: Connection, values: dict[str, Any]) -> list[tu
     total_cash, total = int(rows[0]["total_cash"]), int(rows[0]["net"] + rows[0]["dividends"] + rows[0]["kept"])
     if total_cash != total:
         outcome = "missing" if total < total_cash else "in excess"
-        problems.append(
-            (
-                "cash",
-                f"the cash adds up to {total:,} instead of {total_cash:,}: {abs(total_cash - total):,} is {outcome}",
-            )
-        )
+        difference = f"{abs(total_cash - total):,} is {outcome}"
+        problems.append(("cash", f"the cash adds up to {total:,} instead of {total_cash:,}: {difference}"))
     problems += [
         ("pools", f"pool {row['pool']} counts {row['pages']} pages, but {row['rows']} pages are in it")
         for row in await fetch_dicts(connection, POOLS, values)
@@ -321,7 +312,6 @@ async def _check_shared(connection: Connection) -> list[Finding]:
         for row in await fetch_dicts(connection, SHARED_NAMES, {})
     ]
     for table in DOMAIN_TABLES:
-        rows = await fetch_number(connection, ORPHANS.format(table=table), {})
-        if rows:
+        if rows := await fetch_number(connection, ORPHANS.format(table=table), {}):
             findings.append(Finding("", "orphans", f"{rows} rows of {table} belong to no domain"))
     return findings

@@ -10,7 +10,7 @@ from crawler.core.domain import Domain
 from crawler.core.http.traffic import TrafficHour
 from crawler.store.database import Database
 from crawler.store.report.figures import MAX_AGE, Totals, count_if_large, read_totals
-from crawler.store.rows import fetch_dicts, fetch_values
+from crawler.store.rows import fetch_dict, fetch_dicts, fetch_values
 
 # The visits of a domain are one key range in each partition. A dead link, which never was a page, is not gone.
 WINDOW = """
@@ -19,28 +19,23 @@ WINDOW = """
                 THEN 'unchanged' ELSE change END AS change,
            count(*) FILTER (WHERE requests > 0) AS visits,
            count(*) FILTER (WHERE change = 'unknown' AND requests > 0) AS failures,
-           coalesce(sum(requests), 0) AS requests,
-           coalesce(sum(received_bytes::bigint), 0)::bigint AS received_bytes,
+           coalesce(sum(requests), 0) AS requests, coalesce(sum(received_bytes::bigint), 0)::bigint AS received_bytes,
            coalesce(sum(saved_bytes::bigint), 0)::bigint AS saved_bytes
       FROM visits_between(%(domain_id)s, %(since)s, %(until)s) v
-     WHERE at > %(since)s
-     GROUP BY 1
+     WHERE at > %(since)s GROUP BY 1
 """
 STATE = """
     SELECT d.authority AS domain, d.state = 'paused' AS paused, d.insecure_tls, d.revisit, d.budget_per_day,
            s.last_visit_at, s.wake_at AS next_due_at, d.target_freshness,
            d.max_age_s * interval '1 second' AS max_age, l.budget_per_day AS target_requests_per_day,
-           l.price_request * l.price_correction AS shadow_price, coalesce(l.finding, '') AS finding,
-           greatest(%(at)s::timestamptz, s.last_visit_at) AS at,
-           CASE WHEN s.resume_at > greatest(%(at)s::timestamptz, s.last_visit_at) THEN s.resume_at END
-               AS suspended_until,
-           CASE WHEN s.resume_at > greatest(%(at)s::timestamptz, s.last_visit_at) THEN s.resume_reason ELSE '' END
-               AS suspension_reason,
-           CASE WHEN s.budget_day = (greatest(%(at)s::timestamptz, s.last_visit_at) AT TIME ZONE 'UTC')::date
-                THEN s.spent_requests ELSE 0 END AS spent_today,
+           l.price_request * l.price_correction AS shadow_price, coalesce(l.finding, '') AS finding, t.at,
+           CASE WHEN s.resume_at > t.at THEN s.resume_at END AS suspended_until,
+           CASE WHEN s.resume_at > t.at THEN s.resume_reason ELSE '' END AS suspension_reason,
+           CASE WHEN s.budget_day = (t.at AT TIME ZONE 'UTC')::date THEN s.spent_requests ELSE 0 END AS spent_today,
            CASE WHEN s.leased_until > clock_timestamp() THEN s.holder END AS holder
       FROM domain d
       JOIN domain_state s ON s.domain_id = d.id
+     CROSS JOIN LATERAL (SELECT greatest(%(at)s::timestamptz, s.last_visit_at) AS at) t
       LEFT JOIN domain_plan l ON l.domain_id = d.id
      WHERE d.id = %(domain_id)s
 """
@@ -53,8 +48,7 @@ TRAFFIC_BY_HOUR = """
            percentile_cont(0.5) WITHIN GROUP (ORDER BY elapsed_ms)
                FILTER (WHERE requests > 0 AND outcome <> 'unreached') AS latency_ms
       FROM visits_between(%(domain_id)s, %(since)s, %(until)s)
-     WHERE at < %(until)s
-     GROUP BY 1 ORDER BY 1
+     WHERE at < %(until)s GROUP BY 1 ORDER BY 1
 """
 
 SUMMED_COLUMNS = ("visits", "failures", "requests", "received_bytes", "saved_bytes")
@@ -112,29 +106,19 @@ async def read_domain_report(
     """
     await count_if_large(db, domain, at=at, max_age=max_age)
     async with db.transaction() as connection:
-        states = await fetch_dicts(connection, STATE, {"domain_id": domain.id, "at": at})
-        if not states:
+        state = await fetch_dict(connection, STATE, {"domain_id": domain.id, "at": at})
+        if state is None:
             return None
-        (state,) = states
         counted = await read_totals(connection, domain, at=state["at"], max_age=max_age)
         span = {"domain_id": domain.id, "since": state["at"] - window, "until": state["at"]}
         visits = await fetch_dicts(connection, WINDOW, span)
     sums: dict[str, Any] = {name: sum(int(row[name]) for row in visits) for name in SUMMED_COLUMNS}
-    return DomainReport(
-        **state,
-        **asdict(counted),
-        window=window,
-        changes={
-            Change(row["change"]): row["visits"]
-            for row in visits
-            if row["change"] not in {"unchanged", "cosmetic", "unknown"}
-        },
-        **sums,
-    )
+    changed = [row for row in visits if row["change"] not in {"unchanged", "cosmetic", "unknown"}]
+    changes = {Change(row["change"]): row["visits"] for row in changed}
+    return DomainReport(**state, **asdict(counted), window=window, changes=changes, **sums)
 
 
 async def read_traffic(db: Database, domain: Domain, *, since: datetime, until: datetime) -> list[TrafficHour]:
     """Return the hours with visits between two instants, in order; both instants must be full hours."""
-    return await fetch_values(
-        db, TrafficHour, TRAFFIC_BY_HOUR, {"domain_id": domain.id, "since": since, "until": until}
-    )
+    span = {"domain_id": domain.id, "since": since, "until": until}
+    return await fetch_values(db, TrafficHour, TRAFFIC_BY_HOUR, span)

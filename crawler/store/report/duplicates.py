@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from crawler.core.change.near_duplicates import MIN_TEXT_BYTES, NEAR_BITS, DuplicateGroup, group_duplicates
+from crawler.core.change.near_duplicates import MIN_TEXT_BYTES, NEAR_BITS, group_duplicates
 from crawler.core.domain import Domain
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.page.fingerprint import Fingerprint
@@ -141,7 +141,7 @@ async def _fill_chunk(db: Database, domain_id: int) -> int:
         if await fetch_row(connection, LOCK_DOMAIN, values) is None:
             return 0
         after = await fetch_number(connection, CURSOR, values)
-        events = await (await connection.execute(EVENTS, values | {"after": after}, binary=True)).fetchall()
+        events = await fetch_rows(connection, EVENTS, values | {"after": after}, binary=True)
         if events:
             keys = list(dict.fromkeys(key for _, key in events))
             await _update_fingerprints(connection, values | {"keys": keys})
@@ -151,9 +151,9 @@ async def _fill_chunk(db: Database, domain_id: int) -> int:
 
 async def _update_fingerprints(connection: Connection, values: dict[str, Any]) -> None:
     """Store the current fingerprints of the pages with these keys."""
-    rows = await (await connection.execute(CURRENT_FINGERPRINTS, values, binary=True)).fetchall()
+    rows = await fetch_rows(connection, CURRENT_FINGERPRINTS, values, binary=True)
     now = values | {"keys": [key for key, _ in rows], "fingerprints": [fingerprint for _, fingerprint in rows]}
-    removed = await (await connection.execute(DELETE_FINGERPRINTS, now, binary=True)).fetchall()
+    removed = await fetch_rows(connection, DELETE_FINGERPRINTS, now, binary=True)
     await connection.execute(INSERT_FINGERPRINTS, now, binary=True)
     gone = sorted({fingerprint for (fingerprint,) in removed})
     await connection.execute(DELETE_BANDS, values | {"fingerprints": gone}, binary=True)
@@ -186,24 +186,17 @@ async def find_near_duplicate_groups(
     Results are as of the last `fill_fingerprints`. Reads all fingerprints of the domain, 16 bytes each.
     bits: the maximum distance from the first page of a group, 0 to NEAR_BITS.  max_members: the pages of each group.
     """
-    async with db.transaction() as connection:
-        cursor = await connection.execute(COUNTS, {"domain_id": domain.id}, binary=True)
-        pages = {Fingerprint(number & UNSIGNED): page_count for number, page_count in await cursor.fetchall()}
+    counts = await fetch_rows(db, COUNTS, {"domain_id": domain.id}, binary=True)
+    pages = {Fingerprint(number & UNSIGNED): page_count for number, page_count in counts}
     # Takes long, so it runs between two transactions.
     groups = group_duplicates(pages, tolerance_bits=bits)[:max_groups]
     async with db.transaction() as connection:
         await connection.execute(PREFER_KEY_LOOKUPS)
-        return [
-            NearDuplicateGroup(domain.authority, e.pages, await _read_members(connection, domain.id, e, max_members))
-            for e in groups
-        ]
-
-
-async def _read_members(
-    connection: Connection, domain_id: int, group: DuplicateGroup, max_members: int
-) -> list[NearDuplicate]:
-    """Return the first pages of a group, by distance from its first page and then by length of the URL."""
-    bits = {encode_fingerprint(each): bits for each, bits in group.distances.items()}
-    values = {"domain_id": domain_id, "fingerprints": list(bits)[:max_members], "most": max_members}
-    rows = await fetch_rows(connection, PAGES, values)
-    return [NearDuplicate(Url(url), bits[number], shares_schedule) for number, url, shares_schedule in rows]
+        found = []
+        for group in groups:  # its first pages, by distance from the first one and then by length of the URL
+            distances = {encode_fingerprint(each): bits for each, bits in group.distances.items()}
+            values = {"domain_id": domain.id, "fingerprints": list(distances)[:max_members], "most": max_members}
+            rows = await fetch_rows(connection, PAGES, values)
+            members = [NearDuplicate(Url(url), distances[number], shares) for number, url, shares in rows]
+            found.append(NearDuplicateGroup(domain.authority, group.pages, members))
+        return found

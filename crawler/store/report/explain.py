@@ -55,14 +55,13 @@ def _build_order_expression(page: str, pool: str) -> str:
 PAGE = f"""
     SELECT p.url, f.state, f.due_at, f.request_reason, f.depth, f.rank, f.boosted, f.url_score,
            coalesce(u.value, {IMPORTANCE}) AS importance,
-           visit_importance(coalesce(u.value, {WEIGHT}, 1), f.state = 'unfetched', p.announces,
-                            g.first_visits, g.novelty)
-               AS visit_importance, p.announces, {POPULARITY} AS popularity, {FRESHNESS} AS freshness,
-           c.net + q.dividend AS cash, c.history, c.clock, s.total_cash - s.dormant AS circulating,
-           s.clock AS domain_clock,
-           g.a + p.rate_a AS belief_a, g.b + p.rate_b AS belief_b, g.a AS prior_a, g.b AS prior_b,
-           p.magnitude_total, p.magnitude_changes, g.magnitude AS group_magnitude,
-           p.signals, activity_ahead(s.activity_at, s.activity_ahead, p.last_good_at) AS activity_ahead,
+           visit_importance(coalesce(u.value, {WEIGHT}, 1), f.state = 'unfetched', p.announces, g.first_visits,
+                            g.novelty) AS visit_importance,
+           p.announces, {POPULARITY} AS popularity, {FRESHNESS} AS freshness, c.net + q.dividend AS cash, c.history,
+           c.clock, s.total_cash - s.dormant AS circulating, s.clock AS domain_clock, g.a + p.rate_a AS belief_a,
+           g.b + p.rate_b AS belief_b, g.a AS prior_a, g.b AS prior_b, p.magnitude_total, p.magnitude_changes,
+           g.magnitude AS group_magnitude, p.signals,
+           activity_ahead(s.activity_at, s.activity_ahead, p.last_good_at) AS activity_ahead,
            g.template, g.deferred_until IS NOT NULL AS is_template_deferred,
            p.prior_no, p.etag, p.last_modified, p.status, p.reason, p.failures, p.withheld_since, p.visits, p.changes,
            p.first_seen_at, p.last_visit_at, p.last_good_at, p.last_change_at, p.version, p.is_rendered,
@@ -109,9 +108,7 @@ LINKING_PAGES = f"""
        AND p.domain_id = %(domain_id)s AND p.key = l.key
      ORDER BY {PASSED_IMPORTANCE} DESC NULLS LAST, p.url LIMIT %(most)s
 """  # noqa: S608  the same
-COUNT_REDIRECTS = """
-    SELECT count(*) AS moved FROM page WHERE domain_id = %(domain_id)s AND moved_to = %(key)s
-"""
+COUNT_REDIRECTS = "SELECT count(*) AS moved FROM page WHERE domain_id = %(domain_id)s AND moved_to = %(key)s"
 # Rows of the inbox that concern this URL. A row that is partly applied is done with keys up to `after`.
 WAITING = """
     SELECT DISTINCT CASE WHEN payload->'full' = 'true' THEN 'reread' ELSE kind END AS kind
@@ -324,11 +321,7 @@ class Explanation:
     at: datetime
     page: PageFacts | None
     prior_source: PriorSource | None
-    terms: VisitTerms | None
-    trust: ValidatorTrust
     suspected: frozenset[Validator]
-    uses_head: bool
-    is_validator_check: bool
     visits: tuple[PastVisit, ...]
     links: int
     remaining_links: int
@@ -339,6 +332,10 @@ class Explanation:
     tracked: int
     waiting: frozenset[InboxKind]
     sources: tuple[SourceReport, ...]
+    terms: VisitTerms | None = None
+    trust: ValidatorTrust = NO_TRUST
+    uses_head: bool = False
+    is_validator_check: bool = False
 
     @property
     def is_orphan(self) -> bool:
@@ -366,37 +363,32 @@ async def explain_url(db: Database, domain: Domain, url: Url, *, at: datetime, d
         context = await read_scoring_context(connection, domain, at=at, defaults=defaults)
         page = _build_page(pages[0]) if pages else None
         prior_source = await _find_prior_source(connection, domain, page) if page else None
+    totals: dict[str, Any] = linking_rows[0] if linking_rows else {"links": 0, "still": 0, "nearest": None}
     return Explanation(
         **domain_row,
         page=page,
         prior_source=prior_source,
-        terms=_build_terms(page, context) if page and context else None,
-        trust=context.trusts.get(page.prior_no, NO_TRUST) if page and context else NO_TRUST,
         suspected=context.suspected if context else frozenset(),
-        uses_head=_choose_request_kind(page, context) is RequestKind.HEAD if page and context else False,
-        is_validator_check=context.is_check_due(page.prior_no) if page and context else False,
         visits=tuple(visits),
-        links=linking_rows[0]["links"] if linking_rows else 0,
-        remaining_links=linking_rows[0]["still"] if linking_rows else 0,
+        links=totals["links"],
+        remaining_links=totals["still"],
         redirects=redirects,
-        nearest_depth=linking_rows[0]["nearest"] if linking_rows else None,
+        nearest_depth=totals["nearest"],
         linking_pages=tuple(
-            LinkingPage(
-                Url(row["url"]), row["depth"], State(row["state"]), row["outlinks"], row["importance"], row["pays"]
-            )
+            LinkingPage(row["url"], row["depth"], State(row["state"]), row["outlinks"], row["importance"], row["pays"])
             for row in linking_rows
         ),
         waiting=frozenset(InboxKind(kind) for (kind,) in waiting),
         sources=tuple(sources),
+        **_explain_next_visit(page, context) if page and context else {},
     )
 
 
 async def _find_prior_source(connection: Connection, domain: Domain, page: PageFacts) -> PriorSource:
     """Return the smallest group around the page with revisited pages. Its prior comes mainly from this group."""
     kind = classify_site(domain.authority)
-    ((template_pages, domain_pages),) = await fetch_rows(
-        connection, COUNT_VISITED, {"domain_id": domain.id, "no": page.prior_no}
-    )
+    values = {"domain_id": domain.id, "no": page.prior_no}
+    ((template_pages, domain_pages),) = await fetch_rows(connection, COUNT_VISITED, values)
     if template_pages and page.template != OTHER_TEMPLATES:
         return PriorSource(PriorLevel.TEMPLATE, kind, template_pages, 1)
     if domain_pages:
@@ -408,32 +400,25 @@ async def _find_prior_source(connection: Connection, domain: Domain, page: PageF
     return PriorSource(level, kind, round(learned.pages), learned.domains)
 
 
-def _build_terms(page: PageFacts, context: ScoringContext) -> VisitTerms:
-    return context.build_terms(
-        page.url,
-        prior=page.prior,
-        magnitude=page.group_magnitude,
-        kind=_choose_request_kind(page, context),
-        is_list=page.is_list,
-    )
-
-
-def _choose_request_kind(page: PageFacts, context: ScoringContext) -> RequestKind:
-    """Return the kind of request of the page's next visit."""
-    if not page.version:
-        return RequestKind.FULL
-    return context.choose_request_kind(
-        page.validators, page.prior_no, body_bytes=page.received_bytes, is_rendered=page.is_rendered
-    )
+def _explain_next_visit(page: PageFacts, context: ScoringContext) -> dict[str, Any]:
+    """Return the fields of an Explanation about the page's next visit."""
+    kind, group = RequestKind.FULL, page.prior_no
+    if page.version:
+        kind = context.choose_request_kind(
+            page.validators, group, body_bytes=page.received_bytes, is_rendered=page.is_rendered
+        )
+    magnitude, is_list = page.group_magnitude, page.is_list
+    return {
+        "terms": context.build_terms(page.url, prior=page.prior, magnitude=magnitude, kind=kind, is_list=is_list),
+        "trust": context.trusts.get(group, NO_TRUST),
+        "uses_head": kind is RequestKind.HEAD,
+        "is_validator_check": context.is_check_due(group),
+    }
 
 
 def _build_page(row: dict[str, Any]) -> PageFacts:
-    rate_estimate = RateEstimate(row.pop("belief_a"), row.pop("belief_b"))
-    prior = RateEstimate(row.pop("prior_a"), row.pop("prior_b"))
-    kinds = {
-        "state": State(row["state"]),
-        "request_reason": RequestReason(row["request_reason"]),
-        "signals": tuple(row["signals"]),
-    }
-    magnitudes = ChangeMagnitudes(row.pop("magnitude_total"), row.pop("magnitude_changes"))
-    return PageFacts(**row | kinds | {"rate_estimate": rate_estimate, "prior": prior, "magnitudes": magnitudes})
+    row["rate_estimate"] = RateEstimate(row.pop("belief_a"), row.pop("belief_b"))
+    row["prior"] = RateEstimate(row.pop("prior_a"), row.pop("prior_b"))
+    row["magnitudes"] = ChangeMagnitudes(row.pop("magnitude_total"), row.pop("magnitude_changes"))
+    kinds = {"state": State(row["state"]), "request_reason": RequestReason(row["request_reason"])}
+    return PageFacts(**row | kinds | {"signals": tuple(row["signals"])})

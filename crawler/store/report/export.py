@@ -20,8 +20,7 @@ PAGE = """
     SELECT p.key, p.url, f.state, p.version, p.status, v.at AS version_at, p.last_good_at AS seen_at,
            p.last_change_at AS changed_at, coalesce(v.title, '') AS title, coalesce(v.language, '') AS language,
            coalesce(v.content_type, '') AS content_type, coalesce(v.text, '') AS text, v.body_digest AS digest,
-           coalesce(v.headers, '') AS headers,
-           coalesce(v.is_rendered, false) AS is_rendered, p.etag, p.last_modified,
+           coalesce(v.headers, '') AS headers, coalesce(v.is_rendered, false) AS is_rendered, p.etag, p.last_modified,
            (SELECT r.importance FROM report_page r WHERE r.domain_id = %(domain_id)s AND r.key = p.key) AS importance,
            CASE WHEN %(bodies)s THEN visit_status(p.domain_id, p.key, v.at) END AS version_status,
            c.encoding, c.body_bytes, c.data
@@ -81,17 +80,10 @@ FEED_CHANGES = """
                        AND e.change IN ('added', 'changed', 'moved', 'gone', 'excluded', 'restored') OFFSET 0) e ON true
      ORDER BY f.position
 """
+SHARED_DIGESTS = """
+    SELECT body_digest FROM {} AND domain_id = %(domain_id)s GROUP BY body_digest HAVING count(*) > 1
+"""
 REMOVALS = frozenset({"gone", "moved", "excluded"})  # changes without a new version
-SHARED_BY_PAGES = """
-    SELECT body_digest FROM page WHERE domain_id = %(domain_id)s AND version > 0
-     GROUP BY body_digest HAVING count(*) > 1
-"""
-SHARED_BY_VERSIONS = """
-    SELECT body_digest FROM snapshot WHERE domain_id = %(domain_id)s AND is_stored
-     GROUP BY body_digest HAVING count(*) > 1
-"""
-
-
 VersionKey = tuple[PageKey, int]  # a page and the number of one of its versions
 FIRST_VERSION: VersionKey = (PageKey(b""), 0)
 
@@ -200,15 +192,10 @@ async def _read_new_versions(
     numbers = {"keys": [key for key, _ in new_versions], "numbers": [number for _, number in new_versions]}
     pages = await _read_pages(connection, VERSIONS_CHOSEN, values | numbers)
     removed_keys = [key for _, key, _, change in changes if change in REMOVALS]
-    removed_pages = [
-        page
-        for page in await _read_chosen(connection, removed_keys, values | {"bodies": False})
-        if not page.is_available
-    ]
-    return pages + [
-        replace(page, version=0, version_at=None, title="", language="", content_type="", digest=None, text="")
-        for page in removed_pages
-    ]
+    removed_pages = await _read_chosen(connection, removed_keys, values | {"bodies": False})
+    texts: dict[str, Any] = dict.fromkeys(("title", "language", "content_type", "text"), "")
+    gone = [page for page in removed_pages if not page.is_available]
+    return pages + [replace(page, version=0, version_at=None, digest=None, **texts) for page in gone]
 
 
 async def _read_chosen(connection: Connection, keys: list[PageKey], values: dict[str, Any]) -> list[ExportedPage]:
@@ -223,18 +210,17 @@ async def read_shared_digests(db: Database, domain: Domain, *, include_versions:
 
     include_versions: also count bodies that several versions of pages share.
     """
-    statement = SHARED_BY_VERSIONS if include_versions else SHARED_BY_PAGES
+    statement = SHARED_DIGESTS.format("snapshot WHERE is_stored" if include_versions else "page WHERE version > 0")
     return frozenset(digest for (digest,) in await fetch_rows(db, statement, {"domain_id": domain.id}))
 
 
 async def _read_pages(connection: Connection, statement: str, values: dict[str, Any]) -> list[ExportedPage]:
     # With merge joins, each batch would read texts and states from the first page of the domain on.
     await connection.execute(PREFER_KEY_LOOKUPS)
-    return [_build_page(values["domain_id"], row) for row in await fetch_dicts(connection, statement, values)]
-
-
-def _build_page(domain_id: int, row: dict[str, Any]) -> ExportedPage:
-    encoding, size, data = row.pop("encoding"), row.pop("body_bytes"), row.pop("data")
-    body = decompress_body(domain_id, row["digest"], encoding, size, data) if data is not None else None
-    special = {"state": State(row["state"]), "headers": parse_headers(row["headers"]), "body": body}
-    return ExportedPage(**row | special)
+    pages = []
+    for row in await fetch_dicts(connection, statement, values):
+        stored = [row.pop(name) for name in ("encoding", "body_bytes", "data")]
+        body = decompress_body(values["domain_id"], row["digest"], *stored) if stored[-1] is not None else None
+        special = {"state": State(row["state"]), "headers": parse_headers(row["headers"]), "body": body}
+        pages.append(ExportedPage(**row | special))
+    return pages

@@ -47,14 +47,12 @@ EVENT = """
 # Two directions: start from the events or from the feed, depending on the conditions, and look up each row on the other
 # side by key. Without OFFSET 0, the planner reads both tables in full.
 BY_EVENT = f"""
-    SELECT e.domain_id, e.key, f.position, {EVENT}
-      FROM event e
+    SELECT e.domain_id, e.key, f.position, {EVENT} FROM event e
      CROSS JOIN LATERAL (SELECT f.position FROM feed f
                           WHERE f.domain_id = e.domain_id AND f.number = e.number OFFSET 0) f
 """  # noqa: S608  only our own expressions are put in
 BY_FEED = f"""
-    SELECT e.domain_id, e.key, f.position, {EVENT}
-      FROM feed f
+    SELECT e.domain_id, e.key, f.position, {EVENT} FROM feed f
      CROSS JOIN LATERAL (SELECT * FROM event e
                           WHERE e.domain_id = f.domain_id AND e.number = f.number OFFSET 0) e
 """  # noqa: S608  the same
@@ -71,14 +69,11 @@ FEED_ITEMS = """
                  WHERE t.domain_id = e.domain_id
                    AND t.key = (SELECT p.moved_to FROM page p WHERE p.domain_id = e.domain_id AND p.key = e.key)) END
                AS moved_to
-      FROM found e
-      JOIN domain d ON d.id = e.domain_id
-     ORDER BY {order}
+      FROM found e JOIN domain d ON d.id = e.domain_id ORDER BY {order}
 """
 COUNT = "SELECT e.change, count(*) FROM event e JOIN feed f ON f.domain_id = e.domain_id AND f.number = e.number"
 LAST_CHANGE = f"""
-    SELECT e.domain_id, e.key, 0 AS position, {EVENT}
-      FROM event e
+    SELECT e.domain_id, e.key, 0 AS position, {EVENT} FROM event e
      WHERE e.domain_id = %(domain_id)s AND e.key = %(key)s AND e.change = 'changed' ORDER BY e.number DESC LIMIT 1
 """  # noqa: S608  the same
 
@@ -237,9 +232,8 @@ async def read_feed(
     """
     source = BY_EVENT if change_filter.uses_event_index else BY_FEED
     statement = f"{source} WHERE {_join_conditions(change_filter.conditions)} ORDER BY f.position LIMIT %(most)s"
-    items = await _fetch_items(
-        db, statement, "e.position", change_filter.values | {"most": max_count, "blocks": with_blocks}
-    )
+    values = change_filter.values | {"most": max_count, "blocks": with_blocks}
+    items = await _fetch_items(db, statement, "e.position", values)
     if change_filter.after:  # checked afterwards: what is stored now was also stored when it was read
         await require_stored(db, change_filter.domain_id, since=change_filter.after)
     return items
@@ -281,9 +275,8 @@ async def list_newest_changes(
 
 async def count_changes(db: Database, change_filter: ChangeFilter = EVERY_CHANGE) -> dict[EventKind, int]:
     """Return the number of changes of each kind in the feed."""
-    rows = await fetch_rows(
-        db, f"{COUNT} WHERE {_join_conditions(change_filter.conditions)} GROUP BY e.change", change_filter.values
-    )
+    statement = f"{COUNT} WHERE {_join_conditions(change_filter.conditions)} GROUP BY e.change"
+    rows = await fetch_rows(db, statement, change_filter.values)
     return {EventKind(change): count for change, count in rows}
 
 
@@ -333,8 +326,7 @@ async def read_feed_source(db: Database, domain: Domain) -> str:
 async def read_last_change(db: Database, domain: Domain, url: Url) -> FeedItem | None:
     """Return the last change of a page with the blocks that changed, in the feed or not (its position is 0)."""
     values = {"domain_id": domain.id, "key": compute_page_key(url), "blocks": True}
-    items = await _fetch_items(db, LAST_CHANGE, "e.position", values)
-    return items[0] if items else None
+    return next(iter(await _fetch_items(db, LAST_CHANGE, "e.position", values)), None)
 
 
 def _join_conditions(conditions: list[str]) -> str:
@@ -342,17 +334,9 @@ def _join_conditions(conditions: list[str]) -> str:
 
 
 async def _fetch_items(db: Database, events_query: str, order: str, values: dict[str, Any]) -> list[FeedItem]:
-    return [
-        _build_item(row) for row in await fetch_dicts(db, FEED_ITEMS.format(found=events_query, order=order), values)
-    ]
-
-
-def _build_item(row: dict[str, Any]) -> FeedItem:
-    special = {
-        "change": EventKind(row["change"]),
-        "parts": tuple(map(BlockKind, row["parts"].split())),
-        "blocks": tuple(
-            BlockChange(part=BlockKind(part), before=was, after=now) for part, was, now in row["blocks"] or ()
-        ),
-    }
-    return FeedItem(**row | special)
+    rows = await fetch_dicts(db, FEED_ITEMS.format(found=events_query, order=order), values)
+    for row in rows:
+        blocks = tuple(BlockChange(BlockKind(part), was, now) for part, was, now in row["blocks"] or ())
+        row |= {"change": EventKind(row["change"]), "parts": tuple(map(BlockKind, row["parts"].split()))}
+        row["blocks"] = blocks
+    return [FeedItem(**row) for row in rows]

@@ -30,9 +30,8 @@ class FeedListener:
         """Wait until the feed may have grown since the last wait. The first wait returns at once."""
         try:
             if self._connection is None:
-                self._connection = await psycopg.AsyncConnection.connect(
-                    self._url, autocommit=True, application_name="recrawl"
-                )
+                connect = psycopg.AsyncConnection.connect
+                self._connection = await connect(self._url, autocommit=True, application_name="recrawl")
                 await self._connection.execute(f"LISTEN {CHANNEL}".encode())
                 return  # changes before LISTEN were not notified
             async for _ in self._connection.notifies(timeout=POLL_INTERVAL.total_seconds(), stop_after=1):

@@ -4,14 +4,14 @@ A small domain is counted at query time. The figures of a large one date from th
 crawl; counted_at says when.
 """
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain
-from crawler.core.http.urls import PageKey, Url
+from crawler.core.http.urls import PageKey
 from crawler.core.visit.visit import PageCategory
 from crawler.store.database import Connection, Database
 from crawler.store.report.duplicates import (
@@ -21,7 +21,7 @@ from crawler.store.report.duplicates import (
     find_near_duplicate_groups,
 )
 from crawler.store.report.reports import PAGES
-from crawler.store.rows import fetch_number, fetch_row, fetch_rows, fetch_values
+from crawler.store.rows import execute, fetch_number, fetch_row, fetch_rows, fetch_value, fetch_values
 
 # Pages in any state. Freshness takes about 10 microseconds per page, 40 with sources of change signals.
 MAX_SMALL_PAGES = 2000
@@ -50,11 +50,11 @@ TOTALS = """
     min(last_visit_at) FILTER (WHERE freshness IS NOT NULL) AS oldest_visit_at
 """
 LIVE_TOTALS = f"SELECT {TOTALS}, %(at)s::timestamptz AS counted_at FROM ({PAGES}) p"  # noqa: S608  our own expressions
-STORED_TOTALS = """
-    SELECT unfetched, deferred, fetched, gone, dead_links, moved, excluded, withheld, freshness, freshness_plain,
-           oldest_visit_at, counted_at
-      FROM domain_figures WHERE domain_id = %(domain_id)s
+TOTAL_COLUMNS = """
+    unfetched, deferred, fetched, gone, dead_links, moved, excluded, withheld, freshness, freshness_plain,
+    oldest_visit_at
 """
+STORED_TOTALS = f"SELECT {TOTAL_COLUMNS}, counted_at FROM domain_figures WHERE domain_id = %(domain_id)s"  # noqa: S608
 # The same condition as in the view domain_counted_live, but for a given instant.
 IS_STORED = """
     SELECT g.counted_at
@@ -87,9 +87,7 @@ COUNT_PAGES = f"""
           FROM ({PAGES}) x),
     totals AS (
         UPDATE domain_figures g
-           SET (unfetched, deferred, fetched, gone, dead_links, moved, excluded, withheld, freshness, freshness_plain,
-                oldest_visit_at) =
-               (SELECT {TOTALS} FROM p)
+           SET ({TOTAL_COLUMNS}) = (SELECT {TOTALS} FROM p)
          WHERE g.domain_id = %(domain_id)s),
     parts AS (
         SELECT template, decile, count(*) AS pages, sum(importance) AS importance,
@@ -123,10 +121,8 @@ COUNT_PAGES = f"""
          WHERE %(is_large)s)
     SELECT
 """  # noqa: S608  only our own expressions are put in
-STORE_GROUPS = "UPDATE domain_figures SET near_duplicates = %(near_duplicates)s WHERE domain_id = %(domain_id)s"
-STORED_GROUPS = (
-    "SELECT near_duplicates FROM domain_figures WHERE domain_id = %(domain_id)s AND near_duplicates IS NOT NULL"
-)
+STORE_GROUPS = "UPDATE domain_figures SET near_duplicates = %s WHERE domain_id = %s"
+STORED_GROUPS = "SELECT near_duplicates FROM domain_figures WHERE domain_id = %s AND near_duplicates IS NOT NULL"
 RANKED = "SELECT key FROM top_page WHERE domain_id = %(domain_id)s AND ranking = %(ranking)s ORDER BY place"
 
 
@@ -158,7 +154,6 @@ class Totals:
 
 async def store_figures(db: Database, domain: Domain, *, at: datetime) -> None:
     """Count all pages of a domain and store the figures. Do nothing if the domain was deleted."""
-    is_large = False
     async with db.transaction() as connection:
         count_row = await fetch_row(connection, BEGIN, {"domain_id": domain.id, "at": at})
         if count_row is None:
@@ -167,28 +162,14 @@ async def store_figures(db: Database, domain: Domain, *, at: datetime) -> None:
         is_large = tracked > MAX_SMALL_PAGES
         for table in COUNTED_TABLES:
             await connection.execute(f"DELETE FROM {table} WHERE domain_id = %s", (domain.id,))  # noqa: S608  our names
-        values = {
-            "domain_id": domain.id,
-            "at": counted_at,
-            "rankings": [ALL, FAILING, RENDERED, *(each.value for each in PageCategory)],
-            "places": RANKING_SIZE,
-            "is_large": is_large,
-        }
+        rankings = [ALL, FAILING, RENDERED, *(each.value for each in PageCategory)]
+        values = {"domain_id": domain.id, "at": counted_at, "rankings": rankings, "places": RANKING_SIZE}
+        values["is_large"] = is_large
         await connection.execute(COUNT_PAGES.encode(), values)
     if is_large:
-        await _store_groups(db, domain)
-
-
-async def _store_groups(db: Database, domain: Domain) -> None:
-    await fill_fingerprints(db, domain, max_chunks=MAX_FILL_CHUNKS)
-    groups = await find_near_duplicate_groups(
-        db, domain, bits=GROUP_BITS, max_groups=MAX_GROUPS, max_members=MAX_MEMBERS
-    )
-    document = [
-        [each.pages, [[member.url, member.bits, member.shares_schedule] for member in each.members]] for each in groups
-    ]
-    async with db.transaction() as connection:
-        await connection.execute(STORE_GROUPS, {"domain_id": domain.id, "near_duplicates": Jsonb(document)})
+        groups = await _find_largest_groups(db, domain)
+        document = [[each.pages, list(map(astuple, each.members))] for each in groups]
+        await execute(db, STORE_GROUPS, (Jsonb(document), domain.id))
 
 
 async def count_if_large(db: Database, domain: Domain, *, at: datetime, max_age: timedelta) -> None:
@@ -207,9 +188,8 @@ async def count_after_crawl(db: Database, domain: Domain, *, visits: int, at: da
 async def read_totals(connection: Connection, domain: Domain, *, at: datetime, max_age: timedelta) -> Totals:
     """Return counts and freshness: computed now for a small domain, from the last count for a large one."""
     is_stored = await are_figures_stored(connection, domain, at=at, max_age=max_age)
-    (totals,) = await fetch_values(
-        connection, Totals, STORED_TOTALS if is_stored else LIVE_TOTALS, {"domain_id": domain.id, "at": at}
-    )
+    statement = STORED_TOTALS if is_stored else LIVE_TOTALS
+    (totals,) = await fetch_values(connection, Totals, statement, {"domain_id": domain.id, "at": at})
     return totals  # an aggregate has a row, and a stored one exists
 
 
@@ -219,9 +199,8 @@ async def read_count_state(db: Database, domain: Domain, *, at: datetime, max_ag
         is_large = await fetch_row(connection, IS_LARGE, {"domain_id": domain.id, "small": MAX_SMALL_PAGES}) is not None
         if not is_large or await are_figures_stored(connection, domain, at=at, max_age=max_age):
             return CountState.DONE
-        return (
-            CountState.OLD if await are_figures_stored(connection, domain, at=at, max_age=ANY_AGE) else CountState.NEVER
-        )
+        was_counted = await are_figures_stored(connection, domain, at=at, max_age=ANY_AGE)
+        return CountState.OLD if was_counted else CountState.NEVER
 
 
 async def count_tracked_pages(db: Database, domain: Domain) -> int:
@@ -238,13 +217,7 @@ async def are_figures_stored(
 
 
 async def read_stored_ranking(
-    connection: Connection,
-    domain: Domain,
-    ranking: str,
-    *,
-    top: int,
-    at: datetime | None,
-    max_age: timedelta = MAX_AGE,
+    connection: Connection, domain: Domain, ranking: str, *, top: int, at: datetime | None, max_age: timedelta = MAX_AGE
 ) -> list[PageKey] | None:
     """Return the pages of a ranking as of the last count, or None if `top` pages must be determined again.
 
@@ -266,11 +239,13 @@ async def read_largest_groups(
     """
     async with db.transaction() as connection:
         if await are_figures_stored(connection, domain, at=at, max_age=max_age):
-            row = await fetch_row(connection, STORED_GROUPS, {"domain_id": domain.id})
-            if row is not None:
-                groups = [
-                    (pages, [NearDuplicate(Url(url), *facts) for url, *facts in members]) for pages, members in row[0]
-                ]
+            stored = await fetch_value(connection, STORED_GROUPS, (domain.id,))
+            if stored is not None:
+                groups = ((pages, [NearDuplicate(*member) for member in members]) for pages, members in stored)
                 return [NearDuplicateGroup(domain.authority, pages, members) for pages, members in groups]
+    return await _find_largest_groups(db, domain)
+
+
+async def _find_largest_groups(db: Database, domain: Domain) -> list[NearDuplicateGroup]:
     await fill_fingerprints(db, domain, max_chunks=MAX_FILL_CHUNKS)
     return await find_near_duplicate_groups(db, domain, bits=GROUP_BITS, max_groups=MAX_GROUPS, max_members=MAX_MEMBERS)

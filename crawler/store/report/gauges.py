@@ -8,7 +8,7 @@ from crawler.store.database import Database
 from crawler.store.rows import fetch_values
 
 MAX_DUE = 100_000  # due pages of a domain are counted up to this number
-CALIBRATED_DAYS = 7
+DAYS = 7
 OTHERS = "(others)"
 
 # The most important domains, and all others together. Due pages are counted by index, up to a bound. A domain is
@@ -18,8 +18,8 @@ DOMAINS = f"""
         SELECT r.*, row_number() OVER (ORDER BY r.importance DESC, r.domain) AS place FROM report_domain r),
     found AS (
         SELECT CASE WHEN r.place < %(most)s THEN r.domain ELSE %(others)s END AS domain, r.importance, r.freshness,
-               d.target_freshness, r.pages_fetched, r.pages_unfetched, r.pages_gone,
-               r.dead_links, r.pages_withheld, r.holder IS NOT NULL AS is_leased,
+               d.target_freshness, r.pages_fetched, r.pages_unfetched, r.pages_gone, r.dead_links, r.pages_withheld,
+               r.holder IS NOT NULL AS is_leased,
                r.suspended_until IS NOT NULL AS is_held, coalesce({DUE} AND {AWAKE}, false) AS is_waiting,
                extract(epoch FROM %(at)s - r.oldest_visit_at)::float8 AS oldest_s,
                (SELECT count(*) FROM (SELECT FROM frontier f
@@ -31,9 +31,9 @@ DOMAINS = f"""
            min(target_freshness)::float8 AS target_freshness, sum(pages_fetched)::bigint AS pages_fetched,
            sum(pages_unfetched)::bigint AS pages_unfetched, sum(pages_gone)::bigint AS pages_gone,
            sum(dead_links)::bigint AS dead_links, sum(pages_withheld)::bigint AS pages_withheld,
-           sum(due)::bigint AS due,
-           count(*) FILTER (WHERE is_leased) AS leased, count(*) FILTER (WHERE is_held) AS held,
-           count(*) FILTER (WHERE is_waiting) AS waiting, max(oldest_s) AS oldest_visit_s
+           sum(due)::bigint AS due, count(*) FILTER (WHERE is_leased) AS leased,
+           count(*) FILTER (WHERE is_held) AS held, count(*) FILTER (WHERE is_waiting) AS waiting,
+           max(oldest_s) AS oldest_visit_s
       FROM found GROUP BY domain ORDER BY domain = %(others)s, domain
 """  # noqa: S608  only our own conditions are put in
 CALIBRATION = """
@@ -90,5 +90,4 @@ async def read_domain_gauges(
     async with db.transaction() as connection:
         values = {"at": at, "most": max_domains, "others": OTHERS, "most_due": MAX_DUE, "only": None}
         domains = await fetch_values(connection, DomainGauge, DOMAINS, values)
-        days = {"at": at, "days": CALIBRATED_DAYS}
-        return domains, await fetch_values(connection, CalibrationGauge, CALIBRATION, days)
+        return domains, await fetch_values(connection, CalibrationGauge, CALIBRATION, values | {"days": DAYS})

@@ -11,9 +11,8 @@ from crawler.store.report.figures import read_stored_ranking
 from crawler.store.report.reports import IMPORTANCE, PAGE_TABLES
 from crawler.store.rows import fetch_number, fetch_values
 
-SAMPLE_SIZE = (
-    500  # pages: the most important ones and others, in equal parts; keys are hashes, so the first keys are random
-)
+# In pages: the most important ones and others, in equal parts. Keys are hashes, so the first keys are random.
+SAMPLE_SIZE = 500
 GOOD_CHANGES = "('added', 'unchanged', 'cosmetic', 'changed', 'restored')"  # verdicts of visits that got the page
 FETCHED_PAGES = f"""
     SELECT p.key, {IMPORTANCE} AS importance, g.a + p.rate_a AS a, g.b + p.rate_b AS b
@@ -58,9 +57,8 @@ FRESHNESS_OVER_TIME = f"""
      CROSS JOIN LATERAL (SELECT page_freshness(s.a, s.b, gap) AS fresh
                            FROM (SELECT make_interval(secs => greatest(0,
                                             date_part('epoch', t.at - l.at)  -- in site activity
-                                            + 86400 * (CASE WHEN cardinality(d.activity_at) = 0 THEN 0
-                                                            ELSE activity_ahead(d.activity_at, d.activity_ahead,
-                                                                                  l.at) END
+                                            + 86400 * (CASE WHEN cardinality(d.activity_at) = 0 THEN 0 ELSE
+                                                  activity_ahead(d.activity_at, d.activity_ahead, l.at) END
                                                        - t.ahead))) AS gap
                                    FROM (SELECT coalesce(
                                              (SELECT v.at FROM visit v

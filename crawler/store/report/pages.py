@@ -11,7 +11,7 @@ from crawler.core.visit.visit import State, Target
 from crawler.store.database import PREFER_KEY_LOOKUPS, Database
 from crawler.store.report.figures import ALL, FAILING, MAX_AGE, RENDERED, read_stored_ranking
 from crawler.store.report.reports import IMPORTANCE, PAGES, RANKED_TABLES
-from crawler.store.rows import decode_fingerprint, fetch_dicts, fetch_values
+from crawler.store.rows import decode_fingerprint, fetch_dict, fetch_values
 
 IS_IN_RANKING = f"""
     CASE %(which)s::text WHEN '{ALL}' THEN true WHEN '{FAILING}' THEN p.failures > 0
@@ -20,8 +20,7 @@ IS_IN_RANKING = f"""
 """
 # Freshness and titles are read only for the pages that are shown.
 TOP_KEYS = f"""
-    SELECT p.key
-      FROM {RANKED_TABLES}
+    SELECT p.key FROM {RANKED_TABLES}
      WHERE p.domain_id = %(domain_id)s AND {IS_IN_RANKING}
      ORDER BY {IMPORTANCE} DESC NULLS LAST, p.url LIMIT %(top)s
 """  # noqa: S608  only our own expressions are put in
@@ -99,13 +98,10 @@ async def list_top_pages(
 async def read_target(db: Database, domain: Domain, url: Url) -> Target:
     """Return the page of a URL as a target without links and validators; an unfetched one if it does not exist."""
     key = compute_page_key(url)
-    rows = await fetch_dicts(db, TARGET_PAGE, {"domain_id": domain.id, "key": key})
-    if not rows:
+    row = await fetch_dict(db, TARGET_PAGE, {"domain_id": domain.id, "key": key})
+    if row is None:
         return Target(key=key, url=url, depth=0, state=State.UNFETCHED, rate_estimate=PRIOR)
-    (row,) = rows
     version_values = {name: row.pop(name) for name in VERSION_COLUMNS}
     version = Version(**version_values, fingerprint=decode_fingerprint(row.pop("fingerprint")))
-    state, rate_estimate = State(row.pop("state")), RateEstimate(row.pop("a"), row.pop("b"))
-    return Target(
-        key, url, state=state, rate_estimate=rate_estimate, version=version if version.number else None, **row
-    )
+    row |= {"state": State(row["state"]), "rate_estimate": RateEstimate(row.pop("a"), row.pop("b"))}
+    return Target(key, url, version=version if version.number else None, **row)

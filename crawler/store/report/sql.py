@@ -100,9 +100,8 @@ async def grant_reading(db: Database, name: str) -> ReaderRole:
     Raise BadInput for a name that would need quotes, CrawlerError if the current user may not create roles.
     """
     if not ROLE_NAME.fullmatch(name):
-        raise BadInput(
-            f"{name!r} is not a valid role name; use lower-case letters, digits and _, not starting with a digit or pg_"
-        )
+        hint = "use lower-case letters, digits and _, not starting with a digit or pg_"
+        raise BadInput(f"{name!r} is not a valid role name; {hint}")
     async with db.transaction() as connection:
         role_row = await fetch_row(connection, FIND_ROLE, (name, ROLE_COMMENT, name))
         if role_row is not None and role_row[0]:
@@ -125,9 +124,8 @@ async def revoke_reading(db: Database, name: str) -> bool:
             raise BadInput(f"there is no role {name!r}; check the name")
         is_self, is_ours = role_row
         if is_self:
-            raise BadInput(
-                f"recrawl itself connects as {name}, whose privileges cannot be revoked; choose another role"
-            )
+            fact = f"recrawl itself connects as {name}"
+            raise BadInput(f"{fact}, whose privileges cannot be revoked; choose another role")
         views = [str(row[0]) for row in await fetch_rows(connection, VIEWS, {})]
         role = sql.Identifier(name)
         for statement in reversed(await _list_privileges(connection, views)):

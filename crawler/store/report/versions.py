@@ -30,9 +30,7 @@ VERSION = """
       LEFT JOIN content c ON c.domain_id = %(domain_id)s AND c.digest = v.body_digest AND v.is_stored
      WHERE v.domain_id = %(domain_id)s AND v.key = %(key)s
 """
-VERSIONS = f"""
-    {VERSION} AND (%(before)s::int IS NULL OR v.number < %(before)s) ORDER BY v.number DESC LIMIT %(most)s
-"""
+VERSIONS = f"{VERSION} AND (%(before)s::int IS NULL OR v.number < %(before)s) ORDER BY v.number DESC LIMIT %(most)s"
 ONE_VERSION = f"""
     {VERSION} AND v.number = coalesce(
         %(number)s::int,
@@ -163,10 +161,9 @@ async def read_version(
     """Return a version by number, or else the newest one at an instant (None: now), or None if there is none."""
     values = {"domain_id": domain.id, "key": compute_page_key(url), "number": number, "at": at}
     async with db.transaction() as connection:
-        matches = await fetch_values(connection, PageVersion, ONE_VERSION, values)
-        if not matches:
+        version = next(iter(await fetch_values(connection, PageVersion, ONE_VERSION, values)), None)
+        if version is None:
             return None
-        version = matches[0]
         (content,) = await fetch_dicts(connection, CONTENT, values | {"number": version.number})
         last = await fetch_row(connection, STATE_AT.format(key="%(key)s"), values)
         body = await read_body(connection, domain.id, content["body_digest"]) if version.is_stored else None
@@ -176,11 +173,9 @@ async def read_version(
         state=State(last[0]) if last else State.FETCHED,
         state_at=last[1] if last else None,
         headers=StoredHeaders(
-            status=content["status"],
             content_type=version.content_type,
-            etag=content["etag"],
-            last_modified=content["last_modified"],
             others=parse_headers(content["headers"]),
+            **{name: content[name] for name in ("status", "etag", "last_modified")},
         ),
         text=content["text"],
         body=body,

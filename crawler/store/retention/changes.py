@@ -5,7 +5,7 @@ from datetime import datetime
 
 from crawler.core.domain import Domain
 from crawler.store.database import Database
-from crawler.store.rows import fetch_number, fetch_row
+from crawler.store.rows import fetch_number, fetch_row, fetch_value
 
 CHUNK = 5_000  # events in one transaction
 MAX_POSITION = 2**62  # higher than any position
@@ -56,7 +56,7 @@ READERS = """
 """
 FIRST_UNREAD = """
     SELECT e.at FROM feed f JOIN event e ON e.domain_id = f.domain_id AND e.number = f.number
-     WHERE f.domain_id = %(domain_id)s AND f.position > %(read_until)s ORDER BY f.position LIMIT 1
+     WHERE f.domain_id = %s AND f.position > %s ORDER BY f.position LIMIT 1
 """
 
 
@@ -85,10 +85,8 @@ class SlowestReader:
             return f"let it read on, or remove it in recrawl db shell --write: {forget}"
         remove = f"recrawl notify remove {self.subscription}"
         if self.paused_at is not None:
-            return (
-                f"it has been paused since {self.paused_at:%Y-%m-%d}; run recrawl notify resume {self.subscription}, "
-                f"or {remove}"
-            )
+            resume = f"run recrawl notify resume {self.subscription}, or {remove}"
+            return f"it has been paused since {self.paused_at:%Y-%m-%d}; {resume}"
         return f"recrawl notify list shows its errors; {remove} removes it"
 
 
@@ -103,8 +101,8 @@ async def find_slowest_reader(db: Database, domain: Domain) -> SlowestReader | N
 
 async def find_first_unread_at(db: Database, domain: Domain, reader: SlowestReader) -> datetime | None:
     """Return when the oldest change that a reader has not read was found, or None if it has read all."""
-    row = await fetch_row(db, FIRST_UNREAD, {"domain_id": domain.id, "read_until": reader.position})
-    return row[0] if row else None
+    unread_at: datetime | None = await fetch_value(db, FIRST_UNREAD, (domain.id, reader.position))
+    return unread_at
 
 
 async def find_changes_to_forget(

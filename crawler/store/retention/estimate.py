@@ -67,18 +67,10 @@ async def estimate_size(db: Database, domain: Domain, *, read_until: int | None)
         stored_total += sum(size for *_, size in versions)
         freeable_total += sum(size for _, _, number, _, size in versions if number not in retained)
         newest_bytes += sum(size for _, _, number, _, size in versions if number == newest)
-    scale = _estimate_pages(keys) / len(keys) if keys else 1.0
+    is_exact, scale = len(keys) < SAMPLE_SIZE, 1.0
+    if not is_exact:  # estimate the number of pages from the lowest keys
+        scale = (SAMPLE_SIZE - 1) * KEYS / (int.from_bytes(keys[-1]) + 1) / len(keys)
     if domain.settings.quota is not None:
-        freeable_total = max(
-            freeable_total, min(stored_total - newest_bytes, stored_total - domain.settings.quota / scale)
-        )
-    return SizeEstimate(
-        stored_bytes=scale * stored_total, freeable_bytes=scale * freeable_total, is_exact=len(keys) < SAMPLE_SIZE
-    )
-
-
-def _estimate_pages(keys: list[bytes]) -> float:
-    """Estimate the number of pages of a domain from its lowest keys."""
-    if len(keys) < SAMPLE_SIZE:
-        return float(len(keys))
-    return (SAMPLE_SIZE - 1) * KEYS / (int.from_bytes(keys[-1]) + 1)
+        excess = stored_total - max(newest_bytes, domain.settings.quota / scale)
+        freeable_total = max(freeable_total, excess)
+    return SizeEstimate(stored_bytes=scale * stored_total, freeable_bytes=scale * freeable_total, is_exact=is_exact)

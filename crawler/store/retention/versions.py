@@ -78,8 +78,8 @@ THIN = f"""
 """  # noqa: S608  only our own expression is put in
 UNREFERENCED = """
     c.domain_id = %(domain_id)s AND c.digest = ANY(%(digests)s)
-    AND NOT EXISTS (SELECT FROM snapshot v WHERE v.domain_id = %(domain_id)s AND v.body_digest = c.digest
-                      AND v.is_stored)
+    AND NOT EXISTS (SELECT FROM snapshot v
+                     WHERE v.domain_id = %(domain_id)s AND v.body_digest = c.digest AND v.is_stored)
 """
 LOST = f"SELECT digest FROM content c WHERE {UNREFERENCED}"  # noqa: S608  the same
 SWEEP = f"DELETE FROM content c WHERE {UNREFERENCED} RETURNING pg_column_size(c.data)"  # noqa: S608  the same
@@ -170,10 +170,8 @@ async def find_versions_to_thin(
         past = [DatedVersion(number=number, at=at) for number, at in zip(numbers, instants, strict=True)]
         retained = select_stored_versions(past, settings, now=now, needed=needed.get_versions(key) | {newest})
         if key in needed.unread:
-            unpublished = needed.unpublished.get(key, set())
-            deferred_count += len(
-                retained - select_stored_versions(past, settings, now=now, needed=unpublished | {newest})
-            )
+            unpublished = needed.unpublished.get(key, set()) | {newest}
+            deferred_count += len(retained - select_stored_versions(past, settings, now=now, needed=unpublished))
         chosen += [VersionRef(key=key, number=each.number, at=each.at) for each in past if each.number not in retained]
     return ThinChoice(chosen, deferred_count, PageKey(rows[-1][0]) if rows else None)
 
@@ -189,15 +187,11 @@ async def find_oldest_versions(
     values = {"domain_id": domain.id, "most": OLDEST_CHUNK, "at": last.at, "key": last.key, "number": last.number}
     async with db.transaction() as connection:
         candidates = [VersionRef(*row) for row in await fetch_rows(connection, OLDEST, values)]
-        needed = await read_needed_versions(
-            connection, domain.id, [name.key for name in candidates], read_until=read_until
-        )
-    free = [name for name in candidates if name.number not in needed.get_versions(name.key)]
-    unread = needed.unread
-    deferred_count = sum(
-        name.number in unread.get(name.key, ()) and name.number not in needed.unpublished.get(name.key, ())
-        for name in candidates
-    )
+        keys = [each.key for each in candidates]
+        needed = await read_needed_versions(connection, domain.id, keys, read_until=read_until)
+    free = [each for each in candidates if each.number not in needed.get_versions(each.key)]
+    unread = (each for each in candidates if each.number in needed.unread.get(each.key, ()))
+    deferred_count = sum(each.number not in needed.unpublished.get(each.key, ()) for each in unread)
     return ThinChoice(free, deferred_count, candidates[-1] if candidates else None)
 
 
@@ -208,19 +202,15 @@ async def thin_versions(db: Database, domain: Domain, versions: Sequence[Version
     """
     result = ThinResult()
     for first in range(0, len(versions), THIN_CHUNK):
-        result += await _thin_chunk(db, domain, versions[first : first + THIN_CHUNK])
+        values = _build_choice_params(domain, versions[first : first + THIN_CHUNK])
+        async with db.transaction() as connection:
+            await connection.execute(PREFER_KEY_LOOKUPS)
+            await connection.execute(LOCK, values)
+            gone = await fetch_rows(connection, THIN, values)
+            swept = await fetch_rows(connection, SWEEP, values | {"digests": list({digest for digest, _ in gone})})
+        freed_bytes = sum(size for _, size in gone) + sum(size for (size,) in swept)
+        result += ThinResult(versions=len(gone), bodies=len(swept), freed_bytes=freed_bytes)
     return result
-
-
-async def _thin_chunk(db: Database, domain: Domain, versions: Sequence[VersionRef]) -> ThinResult:
-    values = _build_choice_params(domain, versions)
-    async with db.transaction() as connection:
-        await connection.execute(PREFER_KEY_LOOKUPS)
-        await connection.execute(LOCK, values)
-        gone = await fetch_rows(connection, THIN, values)
-        swept = await fetch_rows(connection, SWEEP, values | {"digests": list({digest for digest, _ in gone})})
-    freed = sum(size for _, size in gone) + sum(size for (size,) in swept)
-    return ThinResult(versions=len(gone), bodies=len(swept), freed_bytes=freed)
 
 
 async def preview_thinning(db: Database, domain: Domain, versions: Sequence[VersionRef]) -> ThinResult:

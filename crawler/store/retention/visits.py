@@ -182,14 +182,8 @@ async def find_packs_to_merge(db: Database, domain: Domain) -> list[MergeablePac
 
 async def merge_packs(db: Database, domain: Domain, packs: MergeablePacks) -> int:
     """Merge packs, one bucket per transaction, and return the number of their visits."""
-    values = {
-        "domain_id": domain.id,
-        "from_bits": packs.bits,
-        "since": packs.month,
-        "before": get_next_month(packs.month),
-        "bits": choose_bits(packs.visits),
-        "most": MAX_PACK_VISITS,
-    }
+    values = {"domain_id": domain.id, "from_bits": packs.bits, "since": packs.month}
+    values |= {"before": get_next_month(packs.month), "bits": choose_bits(packs.visits), "most": MAX_PACK_VISITS}
     buckets = await fetch_rows(db, BUCKETS, values)
     return sum([await fetch_number(db, MERGE, values | {"bucket": bucket}) for (bucket,) in buckets])
 
@@ -241,14 +235,13 @@ async def _is_empty(connection: Connection, name: str) -> bool:
 
 async def _try_to_drop(connection: Connection, name: str) -> bool:
     await connection.execute(LOCK_TIMEOUT)
+    table = sql.Identifier(name)
     try:
         async with connection.transaction():
-            await connection.execute(
-                sql.SQL("LOCK TABLE ONLY visit, ONLY {} IN ACCESS EXCLUSIVE MODE").format(sql.Identifier(name))
-            )
+            await connection.execute(sql.SQL("LOCK TABLE ONLY visit, ONLY {} IN ACCESS EXCLUSIVE MODE").format(table))
             if not await _is_empty(connection, name):
                 return False  # a visit was inserted before the lock
-            await connection.execute(sql.SQL("DROP TABLE {}").format(sql.Identifier(name)))
+            await connection.execute(sql.SQL("DROP TABLE {}").format(table))
     except (errors.LockNotAvailable, errors.InsufficientPrivilege):
         return False
     return True
