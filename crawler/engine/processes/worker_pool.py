@@ -20,7 +20,7 @@ from crawler.core.domain import Lease
 from crawler.engine.machine import count_usable_cores
 from crawler.engine.processes.worker import Worker, WorkerOptions
 from crawler.engine.requests.session import FindSecret
-from crawler.engine.stats import CrawlStats, LeaseResult
+from crawler.engine.stats import LeaseResult, Progress
 from crawler.settings import Settings
 from crawler.store.database import Database
 
@@ -61,9 +61,7 @@ class WorkerPool:
         """Return the running worker processes."""
         return tuple(worker for worker in self._workers if not worker.is_lost)
 
-    async def crawl(
-        self, lease: Lease, *, crawl_locally: CrawlLocally, progress: Callable[[CrawlStats], None]
-    ) -> LeaseResult:
+    async def crawl(self, lease: Lease, *, crawl_locally: CrawlLocally, progress: Progress) -> LeaseResult:
         """Crawl a lease in the process with the fewest leases.
 
         crawl_locally: crawls it in this process, until the given event is set.  progress: called after each recorded

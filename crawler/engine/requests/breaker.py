@@ -72,10 +72,8 @@ class CircuitBreaker:
     def suspend(self, reason: str, *, requested_wait: timedelta | None) -> Suspension:
         """Suspend the domain. A burst of rejections counts once, and the longest requested wait applies."""
         rejections = 1 if self.has_good_visit else self.rejections_before + 1
-        max_backoff, max_requested = self.settings.max_backoff, self.settings.max_retry_after
-        until = self.clock.now() + compute_backoff(
-            rejections, requested_wait=requested_wait, max_backoff=max_backoff, max_requested_wait=max_requested
-        )
+        limits = {"max_backoff": self.settings.max_backoff, "max_requested_wait": self.settings.max_retry_after}
+        until = self.clock.now() + compute_backoff(rejections, requested_wait=requested_wait, **limits)
         if self.suspension is None or until > self.suspension.until:
             self.suspension = Suspension(until=until, reason=reason, rejections=rejections)
         return self.suspension
