@@ -31,6 +31,7 @@ def build_fetched(response: aiohttp.ClientResponse, url: Url, body: bytes, excha
     headers = response.headers
     status = response.status
     robots_tags = headers.getall("X-Robots-Tag", ())
+    printable = ((name, replace_unprintable(value)) for name, value in headers.items() if name.isprintable())
     return Fetched(
         status=status if 100 <= status <= 599 else 500,  # RFC 9110, 15: an invalid status counts as a server error
         body=body,
@@ -45,9 +46,7 @@ def build_fetched(response: aiohttp.ClientResponse, url: Url, body: bytes, excha
         refresh=_read_header(response, "Refresh"),
         address=exchange.address,
         declared_bytes=response.content_length,
-        headers=select_stored_headers(
-            (name, replace_unprintable(value)) for name, value in headers.items() if name.isprintable()
-        ),
+        headers=select_stored_headers(printable),
     )
 
 

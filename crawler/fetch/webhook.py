@@ -72,21 +72,15 @@ class WebhookClient:
         assert self._session is not None, "use WebhookClient in `async with`"
         try:
             async with asyncio.timeout(deadline.total_seconds()):
-                response = await self._session.post(
-                    URL(url, encoded=True), data=body, headers=dict(headers), allow_redirects=False
-                )
-                async with response:
+                target = URL(url, encoded=True)
+                async with self._session.post(target, data=body, headers=headers, allow_redirects=False) as response:
                     await response.content.read(MAX_READ_BYTES)
         except TimeoutError:
             return PostResult(None, f"no response within {deadline.total_seconds():g} s")
         except (aiohttp.ClientError, OSError, ValueError) as error:
             return PostResult(None, _explain_error(error))
-        return PostResult(
-            response.status,
-            f"status {response.status}",
-            retry_after=response.headers.get("Retry-After"),
-            date=response.headers.get("Date"),
-        )
+        retry_after, date = (response.headers.get(name) for name in ("Retry-After", "Date"))
+        return PostResult(response.status, f"status {response.status}", retry_after=retry_after, date=date)
 
 
 def _explain_error(error: Exception) -> str:
