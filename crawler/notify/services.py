@@ -25,7 +25,6 @@ MAX_ERROR_CHARS = 300
 # Options that name a file, which the service opens and may send: a user who can add a subscription could read all files
 # of this process. `template` is an id for some services and a file for others.
 FILE_OPTIONS = ("keyfile", "pgpkey", "pgpprv", "pgppub", "subfile")
-FILE_OR_ID = "template"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +62,8 @@ def _parse_service(url: str) -> apprise.NotifyBase | str:
     service = None if file_option is not None else apprise.Apprise.instantiate(url)
     if isinstance(service, apprise.NotifyBase):
         return service
-    if file_option is None and FILE_OR_ID in names:
-        file_option = FILE_OR_ID
+    if file_option is None and "template" in names:
+        file_option = "template"
     if file_option is not None:
         return f"the option {file_option}= would open a local file, which is not allowed: remove it from the address"
     return "apprise does not support this address (see github.com/caronc/apprise/wiki for all services)"
@@ -79,8 +78,7 @@ def send(url: str, *, subject: str, text: str, allow_private: bool) -> str:
 
     allow_private: whether private and loopback addresses are allowed, as in guard_sockets. Redirects are not followed.
     """
-    collector = _LogCollector()
-    log = logging.getLogger("apprise")
+    log, collector = logging.getLogger("apprise"), _LogCollector()
     log.handlers, log.propagate, log.disabled = [collector], False, False
     log.setLevel(logging.WARNING)
     redirects = _refuse_redirects()
@@ -108,10 +106,8 @@ def _refuse_redirects() -> list[str]:
 
     def get_redirect_target(_: object, response: requests.Response) -> None:
         if response.is_redirect:
-            redirects.append(
-                f"the address redirects (status {response.status_code}), and redirects are not followed: "
-                "use the address that it redirects to"
-            )
+            problem = f"the address redirects (status {response.status_code}), and redirects are not followed"
+            redirects.append(f"{problem}: use the address that it redirects to")
 
     setattr(requests.Session, "get_redirect_target", get_redirect_target)  # noqa: B010 - it replaces a method
     return redirects
@@ -141,8 +137,7 @@ def redact_secrets(text: str, url: str) -> str:
 
 def main() -> int:
     """Send the message that stdin describes."""
-    given = json.load(sys.stdin)
-    why_not = send(**given)
+    why_not = send(**json.load(sys.stdin))
     sys.stderr.write(why_not)
     return 1 if why_not else 0
 
