@@ -85,12 +85,8 @@ class MarkdownFolder:
 
     def _is_ours(self, path: Path) -> bool:
         """Return whether a file was written for a page of this domain."""
-        url = _read_url(path)
-        return (
-            url is not None
-            and get_authority(Url(url)) == self._authority
-            and self._folder / build_path(Url(url)) == path
-        )
+        url = Url(_read_url(path) or "")
+        return bool(url) and get_authority(url) == self._authority and self._folder / build_path(url) == path
 
 
 def _read_folder_clock(folder: Path) -> int:

@@ -19,8 +19,6 @@ from crawler.store.report import ExportedPage
 
 SAYS_FORM = "recrawl sync, form {form}"  # the comment of the schema
 LOCK_KEY = 0x73796E63  # "sync"; one sync of an index runs at a time
-CONNECT_SECONDS = 20
-
 # The type vector of pgvector has no number of dimensions here, because that depends on the model. Without the extension
 # the column is real[]; ALTER TABLE ... TYPE vector converts it later.
 TABLES = """
@@ -78,9 +76,7 @@ class PostgresIndex(PageIndex):
 
     def _connect(self) -> None:
         try:
-            self._db = psycopg.connect(
-                self._url, autocommit=True, connect_timeout=CONNECT_SECONDS, application_name="recrawl sync"
-            )
+            self._db = psycopg.connect(self._url, autocommit=True, connect_timeout=20, application_name="recrawl sync")
         except psycopg.OperationalError as error:
             raise CrawlerError(f"the index cannot be opened: {format_one_line(error)}") from error
 
@@ -119,9 +115,8 @@ class PostgresIndex(PageIndex):
             comment, schema = self._db.execute(SELECT_SCHEMA_COMMENT).fetchone() or (None, None)
             if comment == SAYS_FORM.format(form=SCHEMA_VERSION):
                 return
-            migration = next(
-                (change for form, change in MIGRATIONS.items() if comment == SAYS_FORM.format(form=form)), None
-            )
+            changes = {SAYS_FORM.format(form=form): change for form, change in MIGRATIONS.items()}
+            migration = changes.get(comment)
             if schema is not None and migration is None:
                 raise CrawlerError("the schema recrawl_index is not an index of this version: use another database")
             (vector,) = self._db.execute(SELECT_VECTOR_TYPE).fetchone() or ("real[]",)

@@ -12,7 +12,7 @@ import re
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -107,12 +107,11 @@ class SqliteIndex(PageIndex):
         while True:
             try:
                 self._db.execute("PRAGMA journal_mode = WAL")
+                return
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
                     raise
                 time.sleep(LOCK_POLL_SECONDS)
-            else:
-                return
 
     @asynccontextmanager
     async def sync_lock(self) -> AsyncIterator[None]:
@@ -160,19 +159,16 @@ class SqliteIndex(PageIndex):
 
         ((page_id,),) = self._fetch("SELECT id FROM page WHERE url = %(url)s", url=page.url)
         self._execute("DELETE FROM chunk WHERE page = %(page)s", page=page_id)
-        self._db.executemany(
-            "INSERT INTO chunk (id, page, heading, text) VALUES (?, ?, ?, ?)",
-            [(chunk.id, page_id, " > ".join(chunk.headings), chunk.text) for chunk in chunk_page(page)],
-        )
+        rows = [(chunk.id, page_id, " > ".join(chunk.headings), chunk.text) for chunk in chunk_page(page)]
+        self._db.executemany("INSERT INTO chunk (id, page, heading, text) VALUES (?, ?, ?, ?)", rows)
 
 
 def _try_lock(lock: int) -> bool:
     """Try to lock an open file, and return whether that succeeded."""
-    try:
+    with suppress(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        return True
+    return False
 
 
 @contextmanager
@@ -204,12 +200,10 @@ class SearchHit:
 
 def is_searchable(file: Path) -> bool:
     """Return whether the file is an index with tables, which can be searched."""
-    try:
-        with closing(_open_read_only(file)) as db:
-            (form,) = db.execute("PRAGMA user_version").fetchone()
-            return 1 <= int(form) <= SCHEMA_VERSION  # older versions differ only in the data for sync
-    except sqlite3.Error:
-        return False
+    with suppress(sqlite3.Error), closing(_open_read_only(file)) as db:
+        (form,) = db.execute("PRAGMA user_version").fetchone()
+        return 1 <= int(form) <= SCHEMA_VERSION  # older versions differ only in the data for sync
+    return False
 
 
 def require_words(words: str) -> None:
@@ -232,9 +226,8 @@ def search(
             return [SearchHit(*row) for row in db.execute(SEARCH_CHUNKS, (query, domain, max_count))]
     except sqlite3.Error as error:
         if time.monotonic() > end:
-            raise CrawlerError(
-                f"the search took longer than {timeout.total_seconds():g} s: use more words, or longer ones"
-            ) from error
+            problem = f"the search took longer than {timeout.total_seconds():g} s"
+            raise CrawlerError(f"{problem}: use more words, or longer ones") from error
         raise CrawlerError(f"{file} cannot be searched: {error}; create an index with recrawl sync {file}") from error
 
 
