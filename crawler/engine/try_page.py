@@ -42,7 +42,6 @@ from crawler.store.database import Database
 from crawler.store.report import read_target
 
 PAIRS = 2  # pairs of fetches that must agree on what is volatile
-BUSY = "another worker is crawling the domain or its address; try again in a moment"
 CLOSED = "the domain's crawl hours are closed; recrawl domains show shows when they open"
 SPENT = "the domain's budget allows no more requests today"
 
@@ -122,7 +121,8 @@ async def try_page(
         delay=settings.delay,
     )
     if lease is None:
-        return TryResult(target, clock.now(), problem=BUSY)
+        busy = "another worker is crawling the domain or its address; try again in a moment"
+        return TryResult(target, clock.now(), problem=busy)
     unpaced = settings.model_copy(update={"pace": False})  # a user who tries one page does not wait for pacing
     store = LeasedStore(db, lease, settings=unpaced, clock=clock, patience=timedelta(0))
     trial = _Trial(store, session, resources, screenshot=options.screenshot)

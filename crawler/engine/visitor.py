@@ -53,16 +53,10 @@ class Visitor:
     """
 
     def __init__(
-        self,
-        store: LeasedStore,
-        requester: Requester,
-        reader: PageReader,
-        knowledge: DomainKnowledge,
-        *,
-        login: Login | None,
+        self, store: LeasedStore, requester: Requester, reader: PageReader, known: DomainKnowledge, login: Login | None
     ) -> None:
         self.store, self.clock, self.requester, self.login = store, store.clock, requester, login
-        self.reader, self.parser, self.knowledge = reader, reader.parser, knowledge
+        self.reader, self.parser, self.knowledge = reader, reader.parser, known
         self._recent_texts: deque[Fingerprint] = deque(maxlen=MAX_RECENT_TEXTS)  # of added pages
         self._probe_lock = asyncio.Lock()
         self._list_lock = asyncio.Lock()  # held while a list is fetched, parsed and admitted: only one is in memory

@@ -21,7 +21,6 @@ from crawler.engine.requests.session import FindSecret
 from crawler.engine.stats import CrawlStats, LeaseResult, Progress
 from crawler.settings import Settings
 
-WORKER_COMMAND = ("-m", "crawler.engine.processes.worker_process")
 START_TIMEOUT = timedelta(minutes=1)  # a second on an idle machine
 END_TIMEOUT = timedelta(seconds=15)  # enough to record visits in progress and to release leases
 LENGTH = struct.Struct(">I")
@@ -126,7 +125,8 @@ class Worker:
     @classmethod
     async def start(cls, options: WorkerOptions) -> "Worker":
         """Start a worker process and wait until it is ready. Raise OSError if it does not start."""
-        worker = cls(*await start_child(*WORKER_COMMAND, extra=SINGLE_THREAD_ENVIRONMENT))
+        command = ("-m", "crawler.engine.processes.worker_process")
+        worker = cls(*await start_child(*command, extra=SINGLE_THREAD_ENVIRONMENT))
         try:
             await worker._send_options(options)
         except BaseException:

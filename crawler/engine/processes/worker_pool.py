@@ -27,9 +27,7 @@ from crawler.store.database import Database
 log = logging.getLogger("recrawl.workers")
 
 LOAD_INTERVAL = timedelta(seconds=1)
-BUSY_INTERVALS = 2  # busy intervals in a row, so that a short burst starts no worker process
 BUSY_SHARE = 0.8  # of a core's time
-READERS_PER_WORKER = 2  # parser processes: a single domain can use only one of them
 
 CrawlLocally = Callable[[asyncio.Event], Awaitable[LeaseResult]]
 
@@ -99,7 +97,7 @@ class WorkerPool:
     async def watch_load(self) -> None:
         """Distribute the leases as soon as this process is too busy."""
         busy_intervals = 0
-        while busy_intervals < BUSY_INTERVALS:
+        while busy_intervals < 2:  # in a row, so that a short burst starts no worker process
             began, cpu_before = time.monotonic(), time.process_time()
             await asyncio.sleep(LOAD_INTERVAL.total_seconds())
             share = (time.process_time() - cpu_before) / (time.monotonic() - began)
@@ -126,7 +124,7 @@ async def open_worker_pool(
     find_secret: looks up secrets; it is sent to worker processes, so it must be picklable.  stop: as in WorkerPool.
     """
     options = WorkerOptions(
-        settings=settings.model_copy(update={"parser_processes": READERS_PER_WORKER}),
+        settings=settings.model_copy(update={"parser_processes": 2}),  # a single domain can use only one of them
         database_url=db.url,
         clock=clock,
         find_secret=find_secret,

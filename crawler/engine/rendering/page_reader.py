@@ -12,19 +12,9 @@ from crawler.core.page.media_type import detect_kind
 from crawler.core.page.snapshot import Parsed
 from crawler.core.page_rules import PageRules
 from crawler.core.rendering import memory as render_memory
+from crawler.core.rendering import outcome as outcomes
 from crawler.core.rendering.memory import ReadPage, RenderMemory
-from crawler.core.rendering.outcome import (
-    NO_RENDERING,
-    NotRendered,
-    RenderChoice,
-    Rendered,
-    RenderEvidence,
-    RenderFailure,
-    RenderGain,
-    RenderRecord,
-    compute_gain,
-    find_render_evidence,
-)
+from crawler.core.rendering.outcome import NotRendered, RenderChoice, Rendered, RenderEvidence, RenderFailure
 from crawler.core.visit.decide import needs_blocks, needs_parsing
 from crawler.core.visit.visit import DomainKnowledge, Target
 from crawler.engine.parsing.parser_pool import DomainParser
@@ -55,10 +45,10 @@ class PageResult:
     stored: PageReading
     compared: PageReading
     choice: RenderChoice = RenderChoice.NO_SCRIPTS
-    rendering: RenderRecord = NO_RENDERING
+    rendering: outcomes.RenderRecord = outcomes.NO_RENDERING
     failure: RenderFailure | None = None
     without_scripts: Parsed | None = None
-    gain: RenderGain | None = None
+    gain: outcomes.RenderGain | None = None
     screenshot: bytes | None = field(default=None, repr=False)
     received_bytes: int = 0
     is_readable: bool = True
@@ -120,7 +110,7 @@ class PageReader:
             return _build_unrendered(response, new_plain, choice=choice if is_html else None, parsed=plain)
         if choice is not RenderChoice.PROBE:
             return await self._read_rendered(target, response, plain, knowledge, choice)
-        name = knowledge.renders.build_name(template, find_render_evidence(plain))
+        name = knowledge.renders.build_name(template, outcomes.find_render_evidence(plain))
         if name in self._active_probes:  # wait for the outcome of that probe
             return _build_unrendered(response, new_plain, choice=RenderChoice.AWAITED, parsed=plain)
         self._active_probes.add(name)
@@ -152,13 +142,13 @@ class PageReader:
         return render_memory.update_render_memory(memory, page, result.gain)
 
     def _choose_rendering(
-        self, target: Target, response: Fetched, without_scripts: Parsed | None, knowledge: DomainKnowledge
+        self, target: Target, response: Fetched, plain: Parsed | None, knowledge: DomainKnowledge
     ) -> RenderChoice:
         # By select_pages_to_render, which limits the number of probes.
         is_requested = target.requested is RequestReason.TO_RENDER
         choice = render_memory.choose_rendering(
             response.body,
-            without_scripts,
+            plain,
             template=derive_template(target.url),
             mode=self._rules.get_render_mode(target.url) or self._mode,
             memory=knowledge.renders,
@@ -166,7 +156,7 @@ class PageReader:
             is_stored_rendered=_is_rendered(target),
             running=0 if is_requested else len(self._active_probes),
         )
-        is_shell = without_scripts is not None and find_render_evidence(without_scripts) is RenderEvidence.SHELL
+        is_shell = plain is not None and outcomes.find_render_evidence(plain) is RenderEvidence.SHELL
         # Searching for the browser takes half a second, so do it only if a page is or will be rendered.
         needs_browser = choice.is_rendered or (choice is RenderChoice.AWAITED and is_shell)
         return RenderChoice.NO_BROWSER if needs_browser and self._renderer.source.get_browser() is None else choice
@@ -190,15 +180,16 @@ class PageReader:
             failure = outcome.reason if isinstance(outcome, NotRendered) else RenderFailure.TOO_LARGE
             return replace(
                 _build_unrendered(response, plain),
-                evidence=find_render_evidence(plain),
+                evidence=outcomes.find_render_evidence(plain),
                 choice=choice,
-                rendering=RenderRecord(outcome=failure.value, requests=outcome.requests),
+                rendering=outcomes.RenderRecord(outcome=failure.value, requests=outcome.requests),
                 failure=failure if _is_rendered(target) else None,
                 without_scripts=plain,
                 received_bytes=outcome.received_bytes,
                 is_page_fault=failure.is_page_fault,
             )
-        gain = compute_gain(plain, parsed, common_additions=knowledge.renders.list_common_additions(target.url))
+        common_additions = knowledge.renders.list_common_additions(target.url)
+        gain = outcomes.compute_gain(plain, parsed, common_additions=common_additions)
         unrendered, rendered = PageReading(response, plain), PageReading(reading, parsed)
         is_moved = parsed.content.is_instant_refresh
         uses_rendered = gain.is_sufficient or is_moved or choice is RenderChoice.ALWAYS
@@ -206,13 +197,14 @@ class PageReader:
         compared = stored
         if target.version is not None and target.version.is_rendered is not uses_rendered and not is_moved:
             compared = rendered if target.version.is_rendered else unrendered
-        record = RenderRecord(choice.value, added_words=gain.words, added_links=gain.links, requests=outcome.requests)
+        counts = {"added_words": gain.words, "added_links": gain.links, "requests": outcome.requests}
+        record = outcomes.RenderRecord(choice.value, **counts)
         return PageResult(
             stored=stored,
             compared=compared,
             choice=choice,
             rendering=record,
-            evidence=find_render_evidence(plain),
+            evidence=outcomes.find_render_evidence(plain),
             without_scripts=plain,
             gain=gain,
             screenshot=outcome.screenshot if isinstance(outcome, Rendered) else None,
@@ -239,8 +231,8 @@ def _build_unrendered(
     reading = PageReading(response, plain)
     if choice is None:
         return PageResult(reading, reading)
-    evidence = find_render_evidence(parsed) if parsed is not None else None
-    return PageResult(reading, reading, choice, RenderRecord(outcome=choice.value), evidence=evidence)
+    evidence = outcomes.find_render_evidence(parsed) if parsed is not None else None
+    return PageResult(reading, reading, choice, outcomes.RenderRecord(outcome=choice.value), evidence=evidence)
 
 
 def _is_rendered(target: Target) -> bool:

@@ -13,7 +13,6 @@ from crawler.errors import CrawlerError
 
 MAX_REQUESTS = 100  # per page, beside its document
 MAX_BYTES = 20_000_000  # received by these requests
-CACHE_BYTES = 32 << 20  # of scripts and styles that are kept for the next page
 
 # Not fetched: images, fonts and media contain neither text nor links.
 _UNREAD_DESTINATIONS = frozenset({"image", "font", "audio", "video", "track", "object", "embed", "manifest", "report"})
@@ -118,7 +117,7 @@ class PageRequests:
 class ScriptCache:
     """A cache of scripts and styles by URL, up to `max_bytes` in total; nothing is evicted."""
 
-    def __init__(self, max_bytes: int = CACHE_BYTES) -> None:
+    def __init__(self, max_bytes: int = 32 << 20) -> None:
         self._responses: dict[Url, BrowserResponse] = {}
         self._bytes_left = max_bytes
 
