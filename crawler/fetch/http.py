@@ -35,8 +35,6 @@ T = TypeVar("T")
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 MAX_FRAMING = 8  # received bytes per wanted byte, if only the beginning of a body is wanted
-DNS_TTL = timedelta(minutes=5)
-IDLE_TIMEOUT = timedelta(seconds=15)  # how long an unused connection is kept
 LOOKUP_DEADLINE = timedelta(seconds=10)
 MAX_COOKIES = 50  # per domain; the minimum that RFC 6265, 6.1, demands
 MAX_COOKIE_BYTES = 4096  # of one cookie; from the same section
@@ -97,8 +95,8 @@ class Http:
             find_refusal=self._find_refusal,
             limit=self.connections,
             resolver=self._resolver,
-            ttl_dns_cache=round(DNS_TTL.total_seconds()),
-            keepalive_timeout=IDLE_TIMEOUT.total_seconds(),
+            ttl_dns_cache=300,  # seconds
+            keepalive_timeout=15,  # seconds that an unused connection is kept
             socket_factory=self._open_socket,
             ssl=self.ssl_context or True,
         )

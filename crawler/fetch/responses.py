@@ -15,7 +15,6 @@ from crawler.core.http.stored_headers import select_stored_headers
 from crawler.core.http.urls import Url, normalize_url
 from crawler.fetch.connection import Exchange, ProxyError, SilentError
 
-MAX_VALIDATOR_CHARS = 2048
 _ASCII = "".join(map(chr, range(0x21, 0x7F)))
 
 ACCEPTED_ENCODINGS = "gzip, deflate"  # supported by every server; better ones are not in the standard library
@@ -76,7 +75,7 @@ def _read_validator(response: aiohttp.ClientResponse, name: str) -> str | None:
 
 def can_be_sent(value: str) -> bool:
     """Return whether a validator can be stored and sent back verbatim: printable, valid UTF-8 and not too long."""
-    return value.isprintable() and len(value) <= MAX_VALIDATOR_CHARS
+    return value.isprintable() and len(value) <= 2048
 
 
 def _read_header(response: aiohttp.ClientResponse, name: str) -> str | None:

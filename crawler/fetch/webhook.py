@@ -13,7 +13,6 @@ from yarl import URL
 
 from crawler.fetch import guard
 
-IDLE_TIMEOUT = timedelta(seconds=2)  # keeps a connection only for the next message of a burst
 MAX_READ_BYTES = 4096  # of a response; it is read only to reuse the connection
 
 
@@ -48,7 +47,7 @@ class WebhookClient:
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="lookup")
         connector = aiohttp.TCPConnector(
             resolver=guard.Resolver(self._threads, self.lookup),
-            keepalive_timeout=IDLE_TIMEOUT.total_seconds(),
+            keepalive_timeout=2,  # seconds: only for the next message of a burst
             socket_factory=partial(guard.open_socket, allow_private=self.allow_private),
         )
         self._session = aiohttp.ClientSession(

@@ -34,8 +34,6 @@ REMEDY = (
     f"`{shlex.quote(sys.executable)} -m playwright install chromium-headless-shell`, or name one in {VARIABLE}"
 )
 _DOWNLOADS = ("chromium_headless_shell-*/*/*headless*shell*", "chromium-*/*/chrome")
-DISCARD_PROXY = "http://127.0.0.1:9"  # the discard port, for requests outside of any tab
-
 PROC = Path("/proc")
 
 
@@ -122,7 +120,8 @@ async def launch(driver: Playwright, program: Path, flags: Sequence[str], sandbo
             executable_path=executable,
             args=flags,
             chromium_sandbox=sandbox is not Sandbox.NONE,
-            proxy={"server": DISCARD_PROXY, "bypass": "<-loopback>"},
+            # The discard port, for requests outside of any tab.
+            proxy={"server": "http://127.0.0.1:9", "bypass": "<-loopback>"},
             handle_sigint=False,  # Ctrl-C ends the crawl first
             handle_sigterm=False,
             handle_sighup=False,

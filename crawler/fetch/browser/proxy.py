@@ -29,8 +29,6 @@ from cryptography.x509.oid import NameOID
 from crawler.core.http.response import BrowserRequest, BrowserResponse
 from crawler.core.http.urls import Url
 
-READ_BYTES = 64 << 10
-MAX_BODY_BYTES = 64 << 10  # of a request; the body is dropped
 USERNAME = "tab"
 LOGIN_URL = Url("http://recrawl.invalid/")  # the proxy itself responds with an empty page (RFC 6761, 6.4)
 HEAD_SECONDS = 10  # time for the first request head of a connection, which must contain the password
@@ -173,14 +171,14 @@ async def _read_request(connection: h11.Connection, reader: asyncio.StreamReader
         event = connection.next_event()
         match event:
             case h11.NEED_DATA:
-                connection.receive_data(await reader.read(READ_BYTES))
+                connection.receive_data(await reader.read(64 << 10))
             case h11.Request():
                 request = event
                 if request.method == b"CONNECT":
                     return request
             case h11.Data():
                 body_bytes += len(event.data)
-                if body_bytes > MAX_BODY_BYTES:
+                if body_bytes > 64 << 10:
                     return None
             case h11.EndOfMessage():
                 return request
