@@ -19,7 +19,6 @@ USER = "postgres"
 MIN_FREE_BYTES = 200_000_000  # a new cluster takes 40 MB, and its first write-ahead logs take more than that
 START_SECONDS = 600  # replaying a long log after a crash takes minutes
 LEFTOVER_SECONDS = 120  # for processes that remain after a kill -9
-STOP_SECONDS = 300  # it takes a second on an idle machine
 SHARED_BUFFERS_MB = 2048  # fits a million pages with their links; at most a quarter of the machine's memory
 
 
@@ -200,7 +199,8 @@ def shut_down(programs: Programs) -> None:
     """Stop the running server, even with open connections."""
     output = ""
     for mode in ("fast", "immediate"):  # immediate if a session does not end; the next start recovers
-        arguments = (f"--pgdata={programs.path}/data", f"--mode={mode}", "--wait", f"--timeout={STOP_SECONDS}")
+        # It takes a second on an idle machine.
+        arguments = (f"--pgdata={programs.path}/data", f"--mode={mode}", "--wait", "--timeout=300")
         stopped, output = programs.run("pg_ctl", *arguments, "stop")
         if stopped or find_server(programs.data) is None:
             return

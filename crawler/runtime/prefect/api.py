@@ -34,8 +34,6 @@ COMMAND = "python -m prefect.engine"
 DOMAIN_PARAMETER = "domain"  # the parameter of a flow that names one
 MAX_OFFERED = 500  # domains in the list of a form; longer lists are of no use
 LIVE_STATES = [objects.StateType.RUNNING, objects.StateType.PENDING, objects.StateType.CANCELLING]
-# Three heartbeats and a margin: a run on a busy machine may miss one or two.
-MAX_SILENCE = timedelta(seconds=3 * HEARTBEAT_SECONDS + 30)
 POOL_FILTER = filters.WorkPoolFilter(name=filters.WorkPoolFilterName(any_=[POOL]))
 END_STATES = ("Completed", "Failed", "Cancelled", "Crashed", "Paused")
 
@@ -200,7 +198,8 @@ def build_zombie_automation() -> AutomationCore:
             for_each={"prefect.resource.id"},
             posture=Posture.Proactive,
             threshold=1,
-            within=MAX_SILENCE,
+            # Three heartbeats and a margin: a run on a busy machine may miss one or two.
+            within=timedelta(seconds=3 * HEARTBEAT_SECONDS + 30),
         ),
         actions=[ChangeFlowRunState(state=objects.StateType.CRASHED, message="no heartbeat: its process is gone")],
     )

@@ -16,7 +16,6 @@ from crawler.store.database import NEWER_MESSAGE, SchemaState, read_schema_state
 
 RETRY_SECONDS = 2.0
 HEARTBEAT_SECONDS = 5.0
-MAX_SILENCE_SECONDS = 60.0  # twelve heartbeats, because a busy machine may miss some
 # Log lines of Prefect and of the runs as JSON, one document per line.
 JSON_LINES = {
     "PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER": "json",
@@ -83,7 +82,8 @@ def beat_file(home: Path) -> Path:
 def has_heartbeat(home: Path) -> bool:
     """Return whether the worker has a recent heartbeat."""
     file = beat_file(home)
-    return file.exists() and abs(time.time() - file.stat().st_mtime) < MAX_SILENCE_SECONDS
+    # At most a minute old: twelve heartbeats, because a busy machine may miss some.
+    return file.exists() and abs(time.time() - file.stat().st_mtime) < 60
 
 
 @dataclass(frozen=True, slots=True)
