@@ -70,9 +70,7 @@ class Settings(BaseSettings):
         None, description="URL of a separate database for Prefect, used by `recrawl server`"
     )
     prefect_api_url: str | None = Field(
-        None,
-        validation_alias="PREFECT_API_URL",
-        description="URL of a Prefect server to use instead of the local one",
+        None, validation_alias="PREFECT_API_URL", description="URL of a Prefect server to use instead of the local one"
     )
     prefect_api_auth_string: SecretStr | None = Field(
         None,
@@ -212,9 +210,7 @@ class Settings(BaseSettings):
         None, ge=0, description="maximum requests of all domains together per UTC day; if not set: no limit"
     )
     bytes_per_day: int | None = Field(
-        None,
-        ge=0,
-        description="maximum bytes received by all domains together per UTC day; if not set: no limit",
+        None, ge=0, description="maximum bytes received by all domains together per UTC day; if not set: no limit"
     )
     pace: bool = Field(
         default=True,
@@ -282,16 +278,13 @@ class Settings(BaseSettings):
         return domain_settings.parallelism or (self.private_parallelism if is_own else self.parallelism)
 
 
-EXAMPLE_LIST = '["127.0.0.0/8"]'
-
-
 @cache
 def get_settings() -> Settings:
     """Return the settings of the process, which the first call reads from the environment."""
     try:
         return Settings()
     except SettingsError as error:  # only lists are parsed as JSON
-        raise BadInput(f"RECRAWL_EXEMPT_ADDRESSES is not a JSON list such as {EXAMPLE_LIST}") from error
+        raise BadInput('RECRAWL_EXEMPT_ADDRESSES is not a JSON list such as ["127.0.0.0/8"]') from error
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0])  # the rest is an index into the setting's list

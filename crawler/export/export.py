@@ -14,9 +14,6 @@ from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import ExportedPage, VersionKey
 
-PAGE_BATCH_SIZE = 200
-BODY_BATCH_SIZE = 20  # bodies may have ten megabytes each, though few exceed a hundredth of that
-
 
 class Format(StrEnum):
     """A format of exported pages."""
@@ -63,7 +60,8 @@ class PageSource:
     @property
     def batch_size(self) -> int:
         """The number of pages in memory."""
-        return BODY_BATCH_SIZE if self.with_bodies else PAGE_BATCH_SIZE
+        # Bodies may have ten megabytes each, though few exceed a hundredth of that.
+        return 20 if self.with_bodies else 200
 
     async def read_all(self) -> AsyncIterator[tuple[list[ExportedPage], None]]:
         """Yield batches of all pages or versions in the order of their keys, without cursors."""

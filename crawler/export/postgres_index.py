@@ -18,7 +18,6 @@ from crawler.store.database import build_libpq_url, format_one_line
 from crawler.store.report import ExportedPage
 
 SAYS_FORM = "recrawl sync, form {form}"  # the comment of the schema
-LOCK_KEY = 0x73796E63  # "sync"; one sync of an index runs at a time
 # The type vector of pgvector has no number of dimensions here, because that depends on the model. Without the extension
 # the column is real[]; ALTER TABLE ... TYPE vector converts it later.
 TABLES = """
@@ -110,7 +109,8 @@ class PostgresIndex(PageIndex):
 
     def _set_up(self) -> None:
         with _convert_errors():
-            self._db.execute("SELECT pg_advisory_lock(%s)", (LOCK_KEY,))
+            # The key is "sync" in ASCII; one sync of an index runs at a time.
+            self._db.execute("SELECT pg_advisory_lock(%s)", (0x73796E63,))
             self._db.execute(SET_SEARCH_PATH)
             comment, schema = self._db.execute(SELECT_SCHEMA_COMMENT).fetchone() or (None, None)
             if comment == SAYS_FORM.format(form=SCHEMA_VERSION):

@@ -63,7 +63,6 @@ CREATE TABLE IF NOT EXISTS sync (domain TEXT PRIMARY KEY, cursor INTEGER, pass I
 
 MAX_WORDS = 32
 SEARCH_TIMEOUT = timedelta(seconds=20)  # a single letter with a * may match half of a large index
-PROGRESS_STEPS = 100_000  # SQLite instructions between checks of the clock, which take some milliseconds
 # A match in a heading counts three times, because headings describe the topic of a part.
 SEARCH_CHUNKS = """
     SELECT p.url, p.domain, p.title, p.version, p.version_at, c.id, c.heading,
@@ -222,7 +221,8 @@ def search(
     end = time.monotonic() + timeout.total_seconds()
     try:
         with closing(_open_read_only(file)) as db:
-            db.set_progress_handler(lambda: time.monotonic() > end, PROGRESS_STEPS)
+            # Every 100,000 instructions of SQLite, which take some milliseconds.
+            db.set_progress_handler(lambda: time.monotonic() > end, 100_000)
             return [SearchHit(*row) for row in db.execute(SEARCH_CHUNKS, (query, domain, max_count))]
     except sqlite3.Error as error:
         if time.monotonic() > end:

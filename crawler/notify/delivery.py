@@ -49,11 +49,7 @@ async def deliver(
 
 
 async def keep_delivering(
-    context: DeliveryContext,
-    *,
-    stop: asyncio.Event,
-    on_delivered: OnDelivered,
-    subscription_id: int | None = None,
+    context: DeliveryContext, *, stop: asyncio.Event, on_delivered: OnDelivered, subscription_id: int | None = None
 ) -> None:
     """Deliver until `stop` is set, starting a new round every POLL_INTERVAL. Raises StoreUnavailable.
 

@@ -49,14 +49,12 @@ _MENTIONS = re.compile(
 )
 _URL = re.compile(r"(\bhttps?://[^\s<>|/?#]*)([^\s<>|]*)", re.IGNORECASE)
 WORD_JOINER = "\u2060"  # invisible, and does not allow a line break
-TEST_SUBJECT = "recrawl: test message"
-TEST_TEXT = "This is a test message. recrawl will send changes here. Nothing has changed now."
 
 
 def format_headline(changes: Sequence[Content]) -> str:
     """Return the subject line."""
     if not changes:
-        return TEST_SUBJECT
+        return "recrawl: test message"
     if len(changes) == 1:
         return f"{describe_change(changes[0])}: {format_title(changes[0])} ({changes[0]['domain']})"
     domains = list(dict.fromkeys(str(change["domain"]) for change in changes))
@@ -69,7 +67,7 @@ def format_headline(changes: Sequence[Content]) -> str:
 def format_changes(changes: Sequence[Content], *, origin: str | None = None) -> str:
     """Return the text of a message. origin: the origin of the web UI for links to page histories, or None."""
     if not changes:
-        return TEST_TEXT
+        return "This is a test message. recrawl will send changes here. Nothing has changed now."
     full = ["\n".join(_format_lines(change, origin=origin)) for change in changes[:MAX_FULL_CHANGES]]
     rest = [f"{describe_change(each)}: {format_title(each)} {each['url']}" for each in changes[MAX_FULL_CHANGES:]]
     return "\n\n".join([*full, *(["\n".join(rest)] if rest else [])])

@@ -20,7 +20,6 @@ from apprise.manager_attachment import AttachmentManager
 
 from crawler.fetch import guard_sockets
 
-MIN_SECRET_CHARS = 4  # shorter parts of an address are words like "to"
 MAX_ERROR_CHARS = 300
 # Options that name a file, which the service opens and may send: a user who can add a subscription could read all files
 # of this process. `template` is an id for some services and a file for others.
@@ -130,7 +129,8 @@ def redact_secrets(text: str, url: str) -> str:
     parts = {url, *re.split(r"[/?&=:@#,]+", url.partition("://")[2])}
     parts |= {split.netloc, split.username or "", split.password or ""}
     spellings = {each for part in parts for each in (part, unquote(part), quote(unquote(part), safe=""))}
-    for part in sorted((each for each in spellings if len(each) >= MIN_SECRET_CHARS), key=len, reverse=True):
+    # Shorter parts of an address are words like "to".
+    for part in sorted((each for each in spellings if len(each) >= 4), key=len, reverse=True):
         text = text.replace(part, "***")
     return text
 

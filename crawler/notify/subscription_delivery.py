@@ -216,31 +216,27 @@ async def _find_signing_key(context: DeliveryContext, subscription: Subscription
 
 
 async def _record_outcome(
-    context: DeliveryContext,
-    subscription: Subscription,
-    message: Message,
-    outcome: DeliveryOutcome,
-    stats: DeliveryStats,
+    context: DeliveryContext, subscription: Subscription, sent: Message, outcome: DeliveryOutcome, stats: DeliveryStats
 ) -> bool:
-    """Record the outcome of a message. Return whether the next message may be sent."""
+    """Record the outcome of a sent. Return whether the next sent may be sent."""
     now = context.now()
     if not outcome.why_not:
-        await outbox.record_delivery(context.db, message, at=now)
+        await outbox.record_delivery(context.db, sent, at=now)
         stats.messages += 1
-        stats.positions.update(change["position"] for change in message.changes)
+        stats.positions.update(change["position"] for change in sent.changes)
         return True
-    facts = {"subscription": subscription.id, "token": str(message.token), "why": outcome.why_not}
-    log.info("message.not_taken", extra=facts)
+    facts = {"subscription": subscription.id, "token": str(sent.token), "why": outcome.why_not}
+    log.info("sent.not_taken", extra=facts)
     stats.failed[subscription.id] = outcome.why_not
     requested_wait = parse_retry_after(outcome.retry_after, now=now, server_date=outcome.date)
-    waiting_since = max(message.created_at, subscription.failing_since or message.created_at)
+    waiting_since = max(sent.created_at, subscription.failing_since or sent.created_at)
     await outbox.record_failure(
         context.db,
-        message,
+        sent,
         error=outcome.why_not,
         at=now,
-        next_try_at=compute_next_try(message.tries + 1, retry_after=requested_wait, now=now),
-        is_dead=should_give_up(message.tries + 1, waiting_since=waiting_since, now=now),
+        next_try_at=compute_next_try(sent.tries + 1, retry_after=requested_wait, now=now),
+        is_dead=should_give_up(sent.tries + 1, waiting_since=waiting_since, now=now),
         resume_at=None
         if outcome.is_message_rejected
         else compute_next_try(subscription.failures + 1, retry_after=requested_wait, now=now),

@@ -111,9 +111,8 @@ async def compute_forecast(
     is_alone = is_planned and get_overall_budget(settings) == UNLIMITED
     if not is_alone and max_domains is not None and await report.count_domains(db) > max_domains:
         return None
-    only, refits = domain if is_alone else None, not is_planned
     forecasts, _ = await planning.forecast_domains(
-        db, at=at, settings=settings, only=only, refits=refits, sample_size=sample_size
+        db, at=at, settings=settings, only=domain if is_alone else None, refits=not is_planned, sample_size=sample_size
     )
     chosen = next((each for each in forecasts if each.input.domain.id == domain.id), None)
     if chosen is None:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:  # it imports numpy, which parser processes do not need
 
 log = logging.getLogger("recrawl.plugins")
 
-SETTING = "RECRAWL_PLUGINS"
 BUILTIN_POLICIES = frozenset({"value", "similarity", "fixed"})
 
 
@@ -202,7 +201,7 @@ def _load_and_try(names: Sequence[str]) -> Iterator[tuple[PluginStatus, Any]]:
         entries = [each for each in installed if each.name == name]
         if not entries:
             available = ", ".join(dict.fromkeys(each.name for each in installed)) or "none"
-            problem = f"{SETTING} names {name!r}, but no installed package has a plugin of that name"
+            problem = f"RECRAWL_PLUGINS names {name!r}, but no installed package has a plugin of that name"
             yield PluginStatus(name, "", "", "", is_used=False, problem=f"{problem}; available: {available}"), None
         for entry in entries:
             duplicates = [each for each in entries if each.group == entry.group]

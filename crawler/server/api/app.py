@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import wraps
 from http import HTTPStatus
@@ -82,13 +82,6 @@ async def handle_bad_parameter(request: Request, error: RequestValidationError) 
     return await handle_http_error(request, HTTPException(400, detail))
 
 
-HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]] = {
-    AnyHTTPException: handle_http_error,
-    CrawlerError: handle_crawler_error,
-    RequestValidationError: handle_bad_parameter,
-}
-
-
 def make_app(api: Api) -> FastAPI:
     """Return the application for the paths below /api."""
     app = FastAPI(
@@ -101,7 +94,11 @@ def make_app(api: Api) -> FastAPI:
         redirect_slashes=False,
         dependencies=[Depends(_build_admission(api)), Depends(_refuse_unknown_parameters)],
         responses=RESPONSES,
-        exception_handlers=HANDLERS,
+        exception_handlers={
+            AnyHTTPException: handle_http_error,
+            CrawlerError: handle_crawler_error,
+            RequestValidationError: handle_bad_parameter,
+        },
         generate_unique_id_function=lambda route: route.name,
     )
     slots = asyncio.Semaphore(MAX_CONCURRENT)
