@@ -8,6 +8,7 @@ Each chunk is one transaction: crawls continue meanwhile, and an interrupted pru
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import accumulate
 
 from crawler.core.domain import Domain
@@ -206,11 +207,10 @@ class _Pruning:
             await report.append_to_feed(self.db, at=last_visit_at)
             await report.fill_fingerprints(self.db, self.domain, max_chunks=MAX_FILL_CHUNKS)
         before = last_visit_at - max_age
-        old = remaining = await changes.find_changes_to_forget(self.db, self.domain, before=before)
+        find_changes = partial(changes.find_changes_to_forget, self.db, self.domain, before=before)
+        old = remaining = await find_changes()
         if self.reader is not None:
-            remaining = await changes.find_changes_to_forget(
-                self.db, self.domain, before=before, read_until=self.read_until
-            )
+            remaining = await find_changes(read_until=self.read_until)
         self.result.changes, self.result.unread = len(remaining), len(old) - len(remaining)
         while remaining and not self.dry_run:
             remaining = await changes.forget_changes(self.db, self.domain, remaining)
@@ -236,9 +236,8 @@ class _Pruning:
 
     async def _compute_stored_bytes(self) -> int:
         """Return the size of texts and bodies; in a dry run, the size that they would have after pruning."""
-        return await versions.compute_stored_bytes(self.db, self.domain) - (
-            self.result.freed_bytes if self.dry_run else 0
-        )
+        stored_bytes = await versions.compute_stored_bytes(self.db, self.domain)
+        return stored_bytes - self.result.freed_bytes if self.dry_run else stored_bytes
 
     async def _thin_chosen(self, chosen: Sequence[VersionRef]) -> ThinResult:
         thin_function = versions.preview_thinning if self.dry_run else versions.thin_versions

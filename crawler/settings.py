@@ -61,78 +61,72 @@ class Settings(BaseSettings):
         "the nearest parent folder, else ~/.local/share/recrawl",
     )
     database_url: SecretStr | None = Field(
-        default=None, description="URL of a Postgres database to use instead of the embedded one"
+        None, description="URL of a Postgres database to use instead of the embedded one"
     )
     database_password: SecretStr | None = Field(
-        default=None, description="password for the two database URLs, if they contain none"
+        None, description="password for the two database URLs, if they contain none"
     )
     prefect_database_url: SecretStr | None = Field(
-        default=None, description="URL of a separate database for Prefect, used by `recrawl server`"
+        None, description="URL of a separate database for Prefect, used by `recrawl server`"
     )
     prefect_api_url: str | None = Field(
-        default=None,
-        validation_alias="PREFECT_API_URL",
-        description="URL of a Prefect server to use instead of the local one",
+        None, validation_alias="PREFECT_API_URL", description="URL of a Prefect server to use instead of the local one"
     )
     prefect_api_auth_string: SecretStr | None = Field(
-        default=None,
+        None,
         validation_alias="PREFECT_API_AUTH_STRING",
         description="login of that Prefect server, as user:password; the local server creates its own",
     )
     prefect_port: int | None = Field(
-        default=None, ge=1, le=65535, description="port of the local Prefect server; if not set: 4200 or a free port"
+        None, ge=1, le=65535, description="port of the local Prefect server; if not set: 4200 or a free port"
     )
 
     # Web UI, metrics and logs.
     web_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_names)] = Field(
-        default=(),
+        (),
         description="additional origins by which browsers reach `recrawl serve`, separated by commas, such as "
         "https://recrawl.example.com behind a proxy",
     )
     metrics_port: int | None = Field(
-        default=None, ge=1, le=65535, description="port for Prometheus metrics; if not set, no metrics are served"
+        None, ge=1, le=65535, description="port for Prometheus metrics; if not set, no metrics are served"
     )
-    metrics_host: str = Field(default="127.0.0.1", description="address on which metrics are served")
+    metrics_host: str = Field("127.0.0.1", description="address on which metrics are served")
     log_format: Literal["text", "json"] = Field(
-        default="text", description="format of the log on stderr: text for people, JSON lines for programs"
+        "text", description="format of the log on stderr: text for people, JSON lines for programs"
     )
 
     # How the crawler identifies itself.
     user_agent: str = Field(
-        default="recrawl",
+        "recrawl",
         pattern=r"^[A-Za-z_-]+$",
         description="product token: the name in the User-Agent header that robots.txt rules match",
     )
-    contact: str = Field(
-        default="", description="URL or email address in the User-Agent header, for operators of the sites"
-    )
+    contact: str = Field("", description="URL or email address in the User-Agent header, for operators of the sites")
 
     # Plugins of installed packages.
     plugins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_names)] = Field(
-        default=(),
+        (),
         description="names of the plugins to use, separated by commas (docs/extending.md); installing a package "
         "alone changes nothing",
     )
 
     # Leases.
     lease_term: Seconds = Field(
-        default=timedelta(seconds=60),
+        timedelta(seconds=60),
         description="time until a lease expires without renewal: after a worker is killed, its domain waits this long; "
         "also the upper limit of one request's time",
     )
-    concurrent_domains: int = Field(default=8, ge=1, description="domains that one crawl run crawls at the same time")
-    max_batch_size: int = Field(
-        default=100, ge=1, le=5000, description="maximum number of visits recorded in one transaction"
-    )
+    concurrent_domains: int = Field(8, ge=1, description="domains that one crawl run crawls at the same time")
+    max_batch_size: int = Field(100, ge=1, le=5000, description="maximum number of visits recorded in one transaction")
     max_batch_age: Seconds = Field(
-        default=timedelta(seconds=5), description="age at which a batch of visits is recorded even if it is not full"
+        timedelta(seconds=5), description="age at which a batch of visits is recorded even if it is not full"
     )
     max_run_time: Seconds = Field(
-        default=timedelta(minutes=10), description="time limit of a scheduled crawl run; the next run continues"
+        timedelta(minutes=10), description="time limit of a scheduled crawl run; the next run continues"
     )
 
     run_retention: Span = Field(
-        default=timedelta(days=14),
+        timedelta(days=14),
         ge=timedelta(hours=2),  # Prefect's own minimum is one hour
         description="time for which the local Prefect server keeps finished runs and their logs; on another Prefect "
         "server, set PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD",
@@ -140,66 +134,66 @@ class Settings(BaseSettings):
 
     # One request.
     request_timeout: Seconds = Field(
-        default=timedelta(seconds=20), description="time limit of one request, from connecting to the last byte"
+        timedelta(seconds=20), description="time limit of one request, from connecting to the last byte"
     )
     max_body_bytes: int = Field(
-        default=10_000_000,
+        10_000_000,
         ge=1024,
         description="maximum size of a body, compressed or decompressed; larger bodies are truncated and marked so",
     )
     crawl_processes: int | None = Field(
-        default=None,
+        None,
         ge=1,
         description="maximum number of processes that crawl domains, started when the first uses its core fully; "
         "if not set: one per core",
     )
     parser_processes: int | None = Field(
-        default=None,
+        None,
         ge=0,
         description="processes that parse pages; 0: parse in the crawling process; if not set: one per core, 2 to 9",
     )
     exempt_addresses: tuple[Network, ...] = Field(
-        default=("127.0.0.0/8", "::1/128"),
+        ("127.0.0.0/8", "::1/128"),
         description="networks where one address serves many independent sites; domains there do not share the limit "
         "of requests per address",
     )
 
     # A browser, for pages that are rendered by scripts.
     browser: str | None = Field(
-        default=None,
+        None,
         description="path or name of the browser; if not set: the first one found of Playwright's browser, "
         "chromium-headless-shell, chromium and google-chrome",
     )
     render_timeout: Seconds = Field(
-        default=timedelta(seconds=20), description="time limit for rendering one page in the browser"
+        timedelta(seconds=20), description="time limit for rendering one page in the browser"
     )
 
     # Politeness, unless the domain's settings or robots.txt say otherwise.
     delay: Span = Field(
-        default=timedelta(seconds=1),
+        timedelta(seconds=1),
         ge=timedelta(0),
         description="time from the end of a response to the next request; none for domains added with --allow-private",
     )
-    parallelism: int = Field(default=1, ge=1, le=256, description="simultaneous requests to one domain")
+    parallelism: int = Field(1, ge=1, le=256, description="simultaneous requests to one domain")
     private_parallelism: int = Field(
-        default=8,
+        8,
         ge=1,
         le=256,
         description="simultaneous requests to a domain added with --allow-private, which is your own server",
     )
     max_backoff: Seconds = Field(
-        default=timedelta(days=1), description="maximum back-off after failures, unless Retry-After demands more"
+        timedelta(days=1), description="maximum back-off after failures, unless Retry-After demands more"
     )
     max_retry_after: Seconds = Field(
-        default=timedelta(days=30), description="maximum Retry-After that is respected; longer ones are cut to this"
+        timedelta(days=30), description="maximum Retry-After that is respected; longer ones are cut to this"
     )
 
     # Size of a domain.
     max_pages: int = Field(
-        default=1_000_000, ge=1, description="maximum number of pages of one domain; further links are not added"
+        1_000_000, ge=1, description="maximum number of pages of one domain; further links are not added"
     )
     max_depth: int = Field(
-        default=25,
+        25,
         ge=0,
         description="maximum number of links from a seed: more than the web's diameter of about 17, and few enough to "
         "end endless calendars",
@@ -213,35 +207,31 @@ class Settings(BaseSettings):
 
     # Budgets and revisits.
     budget_per_day: int | None = Field(
-        default=None, ge=0, description="maximum requests of all domains together per UTC day; if not set: no limit"
+        None, ge=0, description="maximum requests of all domains together per UTC day; if not set: no limit"
     )
     bytes_per_day: int | None = Field(
-        default=None,
-        ge=0,
-        description="maximum bytes received by all domains together per UTC day; if not set: no limit",
+        None, ge=0, description="maximum bytes received by all domains together per UTC day; if not set: no limit"
     )
     pace: bool = Field(
         default=True,
         description="whether to spread budgets over the day; `recrawl crawl` always spends them as fast as it can",
     )
-    min_value: float = Field(default=0.25, gt=0, description="minimum value of a visit, in importance x days")
-    min_interval: Seconds = Field(default=timedelta(minutes=10), description="minimum time between visits of a page")
-    max_interval: Seconds = Field(default=timedelta(days=180), description="maximum time between visits of a page")
+    min_value: float = Field(0.25, gt=0, description="minimum value of a visit, in importance x days")
+    min_interval: Seconds = Field(timedelta(minutes=10), description="minimum time between visits of a page")
+    max_interval: Seconds = Field(timedelta(days=180), description="maximum time between visits of a page")
     min_discovery_share: float = Field(
-        default=0.3, ge=0, le=1, description="share of requests guaranteed to unfetched pages while there are any"
+        0.3, ge=0, le=1, description="share of requests guaranteed to unfetched pages while there are any"
     )
     min_revisit_share: float = Field(
-        default=0.3, ge=0, le=1, description="share of requests guaranteed to revisits while any are due"
+        0.3, ge=0, le=1, description="share of requests guaranteed to revisits while any are due"
     )
 
     @model_validator(mode="before")
     @classmethod
     def _read_secret_files(cls, raw_values: Any) -> Any:
         """Return the values, with secrets read from files and the password inserted into the database URLs."""
-        from_files = {
-            name: secret for name, env in SECRETS.items() if name not in raw_values and (secret := read_variable(env))
-        }
-        values = raw_values | from_files
+        from_files = {name: read_variable(env) for name, env in SECRETS.items() if name not in raw_values}
+        values = raw_values | {name: secret for name, secret in from_files.items() if secret}
         password = values.get("database_password")
         for name in ("database_url", "prefect_database_url") if isinstance(password, str) else ():
             if isinstance(values.get(name), str):
@@ -288,16 +278,13 @@ class Settings(BaseSettings):
         return domain_settings.parallelism or (self.private_parallelism if is_own else self.parallelism)
 
 
-EXAMPLE_LIST = '["127.0.0.0/8"]'
-
-
 @cache
 def get_settings() -> Settings:
     """Return the settings of the process, which the first call reads from the environment."""
     try:
         return Settings()
     except SettingsError as error:  # only lists are parsed as JSON
-        raise BadInput(f"RECRAWL_EXEMPT_ADDRESSES is not a JSON list such as {EXAMPLE_LIST}") from error
+        raise BadInput('RECRAWL_EXEMPT_ADDRESSES is not a JSON list such as ["127.0.0.0/8"]') from error
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0])  # the rest is an index into the setting's list

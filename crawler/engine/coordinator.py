@@ -26,7 +26,6 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -46,7 +45,7 @@ from crawler.engine.requests.pacer import LeaseDeadline
 from crawler.engine.requests.requester import Requester, build_leased_server
 from crawler.engine.requests.session import DomainSession
 from crawler.engine.resources import CrawlResources
-from crawler.engine.stats import CrawlStats, LeaseResult
+from crawler.engine.stats import CrawlStats, LeaseResult, Progress
 from crawler.engine.store_port import LeasedStore
 from crawler.engine.targets import TargetQueue
 from crawler.engine.visitor import Visitor
@@ -88,7 +87,7 @@ class LeaseCrawler:
         session: DomainSession,
         *,
         limits: CrawlLimits,
-        progress: Callable[[CrawlStats], None],
+        progress: Progress,
     ) -> None:
         lease = store.lease
         self._store, self._progress = store, progress
@@ -105,12 +104,7 @@ class LeaseCrawler:
         self._deadline = LeaseDeadline(lease)
         server = build_leased_server(session, store, fence=self._deadline.wait_for_time_left)
         self._requester = Requester(
-            server,
-            self._budget,
-            term=lease.term,
-            stats=self.stats,
-            is_ending=self._is_ending,
-            prefetched=resources.prefetched,
+            server, self._budget, lease.term, self.stats, is_ending=self._is_ending, prefetched=resources.prefetched
         )
         self._targets = TargetQueue(store, self._budget, self._requester, max_visits=limits.max_visits)
         self._login: Login | None = None
@@ -191,18 +185,15 @@ class LeaseCrawler:
             all_recorded = recorder.is_empty and not breaker.pending
             await targets.refill(all_recorded=all_recorded, only_one=breaker.is_half_open)
             if breaker.pending and (self._budget.is_idle or breaker.is_in_doubt):
-                root = self._store.lease.domain.root
-                recorder.add(
-                    await settle_pending(breaker, self._requester.request_url, root=root, knowledge=visitor.knowledge)
-                )
+                root, knowledge = self._store.lease.domain.root, visitor.knowledge
+                settled = await settle_pending(breaker, self._requester.request_url, root=root, knowledge=knowledge)
+                recorder.add(settled)
             # No await from here to the wait for news: news that arrived meanwhile would be lost by `clear`.
             is_idle = self._budget.is_idle
             if not targets.is_empty and not self._requester.is_stopping:
                 self._has_work.set()
             # Without targets, only the links of the unrecorded batch may bring more work.
-            if not recorder.is_empty and (
-                is_idle or self.suspension is not None or targets.is_empty or recorder.is_due
-            ):
+            if not recorder.is_empty and (is_idle or self.suspension or targets.is_empty or recorder.is_due):
                 await self._record(visitor, recorder)
             elif is_idle and self._requester.is_stopping:
                 return
@@ -249,7 +240,7 @@ class LeaseCrawler:
 
 
 async def crawl_lease(
-    store: LeasedStore, resources: CrawlResources, *, limits: CrawlLimits, progress: Callable[[CrawlStats], None]
+    store: LeasedStore, resources: CrawlResources, *, limits: CrawlLimits, progress: Progress
 ) -> LeaseResult:
     """Crawl a domain under its lease until nothing is due or it must be suspended, then release the lease.
 
@@ -294,10 +285,10 @@ async def _suspend_domain(store: LeasedStore, reason: str, *, span: timedelta) -
 
 async def _suspend_after_error(store: LeasedStore) -> None:
     """Suspend a domain whose crawl ended with an internal error, so that it does not end every crawl run."""
-    until = store.clock.now() + ERROR_SUSPENSION
+    until, rejections = store.clock.now() + ERROR_SUSPENSION, store.lease.rejections
     with contextlib.suppress(StoreUnavailable, LeaseLost, TimeoutError):
         async with asyncio.timeout(RELEASE_DEADLINE.total_seconds()):
-            await store.suspend_domain(Suspension(until=until, reason="error", rejections=store.lease.rejections))
+            await store.suspend_domain(Suspension(until=until, reason="error", rejections=rejections))
 
 
 async def release_lease(store: LeasedStore, end: LeaseEnd = EMPTY_LEASE_END) -> None:

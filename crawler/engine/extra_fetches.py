@@ -1,6 +1,6 @@
 """Extra requests: fetch a page again seconds later, probe a missing page, check whether the domain is up."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
 
@@ -32,9 +32,8 @@ async def load_baseline(
     stored = await store.load_stored_body(target, parsed)
     if stored is None:
         return None
-    old_blocks = await parser.parse_blocks(
-        replace(response, body=stored.body, content_type=stored.content_type), target.url
-    )
+    old_response = replace(response, body=stored.body, content_type=stored.content_type)
+    old_blocks = await parser.parse_blocks(old_response, target.url)
     if not old_blocks:
         return None
     baseline = Baseline(old_blocks, stored.at, stored.has_returned)
@@ -77,9 +76,9 @@ async def probe_not_found(
     response = await request_url(url)
     if not isinstance(response, Fetched):
         return None
-    absent = replace(target, url=url, version=None)
-    is_good = 200 <= response.status < 300
-    parsed = await reader.reread_page(absent, response, knowledge, is_rendered=is_rendered) if is_good else None
+    absent, parsed = replace(target, url=url, version=None), None
+    if 200 <= response.status < 300:
+        parsed = await reader.reread_page(absent, response, knowledge, is_rendered=is_rendered)
     return read_not_found_text(response, parsed, knowledge=knowledge)
 
 
@@ -93,7 +92,8 @@ async def settle_pending(
     is_in_doubt, suspects = breaker.is_in_doubt, breaker.release_as_page_faults()
     are_page_faults = breaker.suspension is None
     if are_page_faults and is_in_doubt and any(visit.is_server_error for visit in suspects):
-        are_page_faults = await _is_domain_up(suspects, request_url, root=root, knowledge=knowledge)
+        is_root_suspect = any(visit.target.url == root for visit in suspects)
+        are_page_faults = not is_root_suspect and await _is_domain_up(request_url, root=root, knowledge=knowledge)
     elif are_page_faults and any(visit.no_response for visit in suspects):
         # Without a budget for robots.txt, the domain is assumed to work.
         response = await request_url(Url(f"{root}robots.txt"))
@@ -104,11 +104,9 @@ async def settle_pending(
     return suspects
 
 
-async def _is_domain_up(
-    suspects: Sequence[Visit], request_url: RequestUrl, *, root: Url, knowledge: DomainKnowledge
-) -> bool:
-    """Fetch the front page, unless it is one of the suspects; return whether it responds without a 5xx status."""
-    if any(visit.target.url == root for visit in suspects) or find_exclusion(root, depth=0, knowledge=knowledge):
+async def _is_domain_up(request_url: RequestUrl, *, root: Url, knowledge: DomainKnowledge) -> bool:
+    """Fetch the front page; return whether it responds without a 5xx status."""
+    if find_exclusion(root, depth=0, knowledge=knowledge):
         return False
     response = await request_url(root)
     if isinstance(response, Unreached):

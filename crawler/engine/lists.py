@@ -17,25 +17,21 @@ CHUNK_ENTRIES = 1000  # entries admitted in one transaction
 LIST_LIMITS = RequestLimits(first_bytes=MAX_LIST_BYTES)  # only the beginning of a longer list is read
 
 
-async def admit_list(
-    store: LeasedStore, target: Target, url_list: UrlList, *, knowledge: DomainKnowledge
-) -> ListResult:
+async def admit_list(store: LeasedStore, target: Target, found: UrlList, *, knowledge: DomainKnowledge) -> ListResult:
     """Admit the entries of a list to the store and return the counts. An unchanged list is skipped."""
-    assert url_list.kind is not None
-    result = ListResult(
-        kind=url_list.kind, entries=len(url_list.entries), unusable=url_list.unusable, finding=url_list.finding
-    )
-    if is_same_list(target, url_list):
+    assert found.kind is not None
+    result = ListResult(found.kind, entries=len(found.entries), unusable=found.unusable, finding=found.finding)
+    if is_same_list(target, found):
         return replace(result, is_same=True)
     depth = target.depth + 1
-    for begin in range(0, len(url_list.entries), CHUNK_ENTRIES):
-        entries = url_list.entries[begin : begin + CHUNK_ENTRIES]
+    for begin in range(0, len(found.entries), CHUNK_ENTRIES):
+        entries = found.entries[begin : begin + CHUNK_ENTRIES]
         links = list(resolve_entries(entries, depth=depth, knowledge=knowledge))
         own_links = [link for link in links if link is not None]
         admissible = [each for each in own_links if each.link.exclusion in {"", FailureReason.ROBOTS.value}]
         chunk_result = ListChunkResult()
         if admissible:
-            chunk = ListChunk(admissible, depth=depth, source=get_signal_source(url_list.kind), list_key=target.key)
+            chunk = ListChunk(admissible, depth=depth, source=get_signal_source(found.kind), list_key=target.key)
             chunk_result = await store.admit_list_chunk(chunk)
         result = replace(
             result,
@@ -53,14 +49,10 @@ def find_site_lists(lease: Lease, knowledge: DomainKnowledge, *, tries_default_p
 
     Lists on other hosts are omitted: they are outside of this domain.
     """
-    entries = [ListEntry(url, is_list=True) for url in knowledge.rules.sitemaps[:MAX_ROBOTS_SITEMAPS]]
-    found_by = "robots"
-    if not entries and tries_default_paths:
-        found_by = "usual"
-        entries = [ListEntry(Url(lease.domain.root + path), is_list=True) for path in DEFAULT_SITEMAP_PATHS]
-    links = [
-        link
-        for link in resolve_entries(entries, depth=1, knowledge=knowledge)
-        if link is not None and not link.link.exclusion
-    ]
-    return ListChunk(links, depth=1, found_by=found_by)
+    urls, found_by = knowledge.rules.sitemaps[:MAX_ROBOTS_SITEMAPS], "robots"
+    if not urls and tries_default_paths:
+        urls, found_by = tuple(Url(lease.domain.root + path) for path in DEFAULT_SITEMAP_PATHS), "usual"
+    entries = [ListEntry(url, is_list=True) for url in urls]
+    links = resolve_entries(entries, depth=1, knowledge=knowledge)
+    own_links = [link for link in links if link is not None and not link.link.exclusion]
+    return ListChunk(own_links, depth=1, found_by=found_by)

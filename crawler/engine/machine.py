@@ -19,8 +19,6 @@ LARGE_BYTES = 256 << 10
 SINGLE_THREAD_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}
 READER_ENVIRONMENT = SINGLE_THREAD_ENVIRONMENT | {"MALLOC_MMAP_THRESHOLD_": str(LARGE_BYTES)}
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
-MAX_ARENAS = 2  # memory arenas of threads: each keeps its free memory, and few threads allocate at the same time
-BUFFER_BYTES = 4 << 20  # for messages from a child process
 _MALLOC_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc only
 
 
@@ -61,7 +59,7 @@ async def start_child(
         raise
     finally:
         theirs.close()
-    return process, *await asyncio.open_connection(sock=ours, limit=BUFFER_BYTES)
+    return process, *await asyncio.open_connection(sock=ours, limit=4 << 20)
 
 
 def count_usable_cores() -> int:
@@ -116,7 +114,8 @@ def prepare_memory() -> None:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # Linux only
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, LARGE_BYTES)
-        mallopt(_M_ARENA_MAX, MAX_ARENAS)
+        # Memory arenas of threads: each keeps its free memory, and few threads allocate at the same time.
+        mallopt(_M_ARENA_MAX, 2)
 
 
 def trim_memory() -> None:

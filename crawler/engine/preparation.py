@@ -40,10 +40,10 @@ async def prepare_lease(
 
 async def drain_inbox(store: LeasedStore) -> bool:
     """Apply the domain's inbox; return whether it contained anything."""
-    count = 0
+    was_full = False
     while await store.drain_inbox():
-        count += 1
-    return count > 0
+        was_full = True
+    return was_full
 
 
 async def apply_updates(store: LeasedStore) -> bool:
@@ -61,8 +61,6 @@ def apply_crawl_delay(pacer: Pacer, rules: RobotsRules, *, agent: str) -> None:
 async def load_knowledge(store: LeasedStore, rules: RobotsRules) -> DomainKnowledge:
     """Load what is known of the leased domain."""
     mask, soft_errors, renders = await store.load_memories()
-    settings = store.settings
+    settings, agent = store.settings, store.settings.user_agent
     scope = store.lease.domain.build_scope(max_depth=settings.max_depth, accepts=load_plugins(settings.plugins).accepts)
-    return DomainKnowledge(
-        scope=scope, rules=rules, agent=settings.user_agent, mask=mask, soft_errors=soft_errors, renders=renders
-    )
+    return DomainKnowledge(scope, rules, agent, mask=mask, soft_errors=soft_errors, renders=renders)

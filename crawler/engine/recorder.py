@@ -21,7 +21,7 @@ class Recorder:
     """The finished visits of one lease, to be recorded. stored: the knowledge of the domain as the store has it."""
 
     def __init__(
-        self, store: LeasedStore, budget: LeaseBudget, breaker: CircuitBreaker, *, stored: DomainKnowledge
+        self, store: LeasedStore, budget: LeaseBudget, breaker: CircuitBreaker, stored: DomainKnowledge
     ) -> None:
         self._store, self._budget, self._breaker, self._settings = store, budget, breaker, store.settings
         self._stored = stored

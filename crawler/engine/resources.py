@@ -12,20 +12,13 @@ from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
 from crawler.engine.parsing.parser_pool import ParserPool, choose_reader_count
 from crawler.engine.rendering.browsers import BrowserSource
-from crawler.engine.requests.session import (
-    NO_CERTIFICATES,
-    DomainSession,
-    FindSecret,
-    find_secrets,
-    read_environment_secret,
-)
+from crawler.engine.requests import session as sessions
+from crawler.engine.requests.session import DomainSession, FindSecret, read_environment_secret
 from crawler.plugins import load_plugins
 from crawler.settings import Settings
 
 if TYPE_CHECKING:  # aiohttp takes 8 MB of memory, which processes without HTTP requests do not need
     from crawler.fetch import Http, Proxy
-
-CONNECTIONS_PER_DOMAIN = 64  # for a client that serves only one domain
 
 
 @dataclass(slots=True, eq=False)
@@ -58,7 +51,7 @@ class CrawlResources:
         if not domain.settings.is_special:
             return DomainSession(domain, self.choose_client(domain), secrets={}, cookies=None)
         cached = self._sessions.get(domain.id)
-        secrets = await find_secrets(domain.settings.credentials.references, self.find_secret)
+        secrets = await sessions.find_secrets(domain.settings.credentials.references, self.find_secret)
         if isinstance(secrets, str):
             return secrets
         if cached is not None and cached[0].settings == domain.settings and cached[1].secrets == secrets:
@@ -66,7 +59,7 @@ class CrawlResources:
         try:
             client = await self._open_client(domain, secrets)
         except OSError:  # includes ssl.SSLError
-            return f"{NO_CERTIFICATES} {domain.settings.ca_file}"
+            return f"{sessions.NO_CERTIFICATES} {domain.settings.ca_file}"
         from crawler.fetch import DomainCookies  # noqa: PLC0415
 
         keeps_cookies = domain.settings.cookies or bool(domain.settings.login)
@@ -85,7 +78,7 @@ class CrawlResources:
         client = _build_client(
             self.settings,
             allow_private=domain_settings.allow_private,
-            connections=CONNECTIONS_PER_DOMAIN,
+            connections=64,  # it serves only this domain
             ssl_context=ssl_context,
             proxy=_build_proxy(domain, secrets),
         )
@@ -116,17 +109,15 @@ async def open_resources(
     Raise PluginBroken before anything is opened.
     """
     plugins = load_plugins(settings.plugins)
+    parser_count = choose_reader_count() if settings.parser_processes is None else settings.parser_processes
     async with (
         _build_client(settings, allow_private=False, connections=connections) as public,
         _build_client(settings, allow_private=True, connections=connections) as private,
-        ParserPool(
-            choose_reader_count() if settings.parser_processes is None else settings.parser_processes, plugins=plugins
-        ) as parsers,
+        ParserPool(parser_count, plugins=plugins) as parsers,
         AsyncExitStack() as stack,
     ):
-        browsers = BrowserSource(
-            browser_name=settings.browser, user_agent=settings.user_agent_header, timeout=settings.render_timeout
-        )
+        timeout, user_agent = settings.render_timeout, settings.user_agent_header
+        browsers = BrowserSource(browser_name=settings.browser, user_agent=user_agent, timeout=timeout)
         stack.push_async_callback(browsers.close)
         yield CrawlResources(public, private, parsers, browsers, settings, stack, dict(prefetched or {}), find_secret)
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import TypeVar
 
 from crawler.clock import Clock
@@ -154,17 +155,11 @@ class _LeasePool:
         return self.stop.is_set() or (left is not None and left <= 0)
 
     async def claim_domain(self, *, holder: str, only: Collection[Domain] | None) -> Lease | None:
+        settings, leased_ids = self.settings, self.active_domains
+        claim_one = partial(claim.claim, self.db, holder=holder, term=settings.lease_term, leased_ids=leased_ids)
+        exempt, delay = settings.exempt_addresses, settings.delay
         lease = await self.call_store(
-            lambda _: claim.claim(
-                self.db,
-                at=self.clock.now(),
-                holder=holder,
-                term=self.settings.lease_term,
-                only=only,
-                exempt_addresses=self.settings.exempt_addresses,
-                delay=self.settings.delay,
-                leased_ids=self.active_domains,
-            )
+            lambda _: claim_one(at=self.clock.now(), only=only, exempt_addresses=exempt, delay=delay)
         )
         if lease is not None:
             self.active_domains.add(lease.domain.id)
@@ -172,12 +167,9 @@ class _LeasePool:
 
     async def compute_claim_wait(self, only: Collection[Domain] | None) -> timedelta | None:
         """Return the time until another domain can be claimed; None if none can."""
+        compute_wait = partial(claim.compute_claim_wait, self.db, only=only, leased_ids=self.active_domains)
         exempt = self.settings.exempt_addresses
-        return await self.call_store(
-            lambda _: claim.compute_claim_wait(
-                self.db, at=self.clock.now(), only=only, exempt_addresses=exempt, leased_ids=self.active_domains
-            )
-        )
+        return await self.call_store(lambda _: compute_wait(at=self.clock.now(), exempt_addresses=exempt))
 
     async def call_store(self, operation: Callable[[bool], Awaitable[T | None]]) -> T | None:
         """Return the store's result, retrying while it is unavailable; None if the shift must end meanwhile."""
@@ -190,20 +182,17 @@ class _LeasePool:
 
     async def run_lease(self, lease: Lease) -> None:
         try:
-            await self.crawl_and_count(lease)
+            updated = await self.update_addresses(lease)
+            if updated is None:
+                log.info("lease.address_busy", extra={"domain": lease.domain.authority})
+            else:
+                await self.crawl_and_count(updated)
+        except LeaseLost:
+            self.result.lost.append(lease.domain.authority)
         finally:
             self.active_domains.discard(lease.domain.id)
 
     async def crawl_and_count(self, lease: Lease) -> None:
-        try:
-            updated = await self.update_addresses(lease)
-        except LeaseLost:
-            self.result.lost.append(lease.domain.authority)
-            return
-        if updated is None:
-            log.info("lease.address_busy", extra={"domain": lease.domain.authority})
-            return
-        lease = updated
         store = LeasedStore(self.db, lease, settings=self.settings, clock=self.clock)
         try:
             result = await self.hooks.wrap_crawl(lease, lambda: self.run_crawl(store))
@@ -235,9 +224,8 @@ class _LeasePool:
         exempt = self.settings.exempt_addresses
         if isinstance(addresses, Unreached) or set(addresses) == set(lease.domain.addresses):
             return lease  # an unreachable domain is detected by its requests
-        return await retry_until_available(
-            lambda _: claim.change_addresses(self.db, lease, addresses, exempt=exempt), about=lease.domain.authority
-        )
+        change = partial(claim.change_addresses, self.db, lease, addresses, exempt=exempt)
+        return await retry_until_available(lambda _: change(), about=lease.domain.authority)
 
     async def run_crawl(self, store: LeasedStore) -> LeaseResult:
         lease = store.lease
@@ -268,17 +256,13 @@ class _LeasePool:
 
     async def wait_for_change(self, *, only: Collection[Domain] | None) -> None:
         """Wait until a lease ends or, if there is a free slot, until a domain can be claimed."""
-        timeout: timedelta | None = None
+        timeout: float | None = None
         if self.has_free_slot:
             delay = await self.compute_claim_wait(only)
-            timeout = min(delay or CLAIM_INTERVAL, CLAIM_INTERVAL)
+            timeout = min(delay or CLAIM_INTERVAL, CLAIM_INTERVAL).total_seconds()
         if not self.running:
             return  # the last one ended during the store call
-        await asyncio.wait(
-            self.running,
-            timeout=None if timeout is None else timeout.total_seconds(),
-            return_when=asyncio.FIRST_COMPLETED,
-        )
+        await asyncio.wait(self.running, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
 
     async def wait_for_claim(self, *, only: Collection[Domain] | None) -> bool:
         """Wait until a domain can be claimed; return False if none can or the shift must stop."""

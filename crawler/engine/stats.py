@@ -1,6 +1,7 @@
 """Counts of what a crawl did, for one lease or a whole shift."""
 
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 
@@ -13,18 +14,8 @@ from crawler.core.visit.visit import State, Visit
 MAX_LISTED_PAGES = 50  # for each kind of change
 # In display order, after visits and changes.
 OTHER_COUNTS = (
-    *(
-        "failed",
-        "reasons",
-        "outages",
-        "excluded",
-        "rendered",
-        "without_browser",
-        "new_pages",
-        "parsed_bodies",
-        "requests",
-    ),
-    *("received_bytes", "saved_bytes", "leases", "absent_lists", "dead_links", "dead_link_urls"),
+    *("failed", "reasons", "outages", "excluded", "rendered", "without_browser", "new_pages", "parsed_bodies"),
+    *("requests", "received_bytes", "saved_bytes", "leases", "absent_lists", "dead_links", "dead_link_urls"),
 )
 REPORTED_CHANGES = frozenset({Change.ADDED, Change.CHANGED, Change.GONE, Change.MOVED, Change.RESTORED})
 
@@ -126,6 +117,9 @@ class CrawlStats:
             count = getattr(self, name)
             counts[name] = dict(count.most_common()) if isinstance(count, Counter) else count
         return counts | {"seconds": round(self.elapsed.total_seconds(), 2)}
+
+
+Progress = Callable[[CrawlStats], None]
 
 
 @dataclass(frozen=True, slots=True)

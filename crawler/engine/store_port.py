@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from typing import TypeVar
 
 from crawler.clock import Clock
@@ -49,13 +49,7 @@ class LeasedStore:
     """
 
     def __init__(
-        self,
-        db: Database,
-        lease: Lease,
-        *,
-        settings: Settings,
-        clock: Clock,
-        patience: timedelta = STORE_PATIENCE,
+        self, db: Database, lease: Lease, settings: Settings, clock: Clock, *, patience: timedelta = STORE_PATIENCE
     ) -> None:
         self.lease, self.clock = lease, clock
         self.settings, self._db, self._patience = settings, db, patience
@@ -70,58 +64,32 @@ class LeasedStore:
 
     async def debit(self, max_requests: int, *, waiting: int, spare: Refund) -> Grant:
         """Debit requests from the day's budgets; see claim.debit."""
+        paced, shared = self.settings.pace, self.settings.shared_budget
+        debit = partial(claim.debit, self._db, self.lease, waiting=waiting, paced=paced, shared=shared)
         # A retry refunds nothing: the first attempt may have refunded the spare bytes already.
         return await self._retry_until_available(
-            lambda retrying: claim.debit(
-                self._db,
-                self.lease,
-                max_requests=max_requests,
-                at=self.clock.now(),
-                paced=self.settings.pace,
-                shared=self.settings.shared_budget,
-                waiting=waiting,
-                refund=NO_REFUND if retrying else spare,
-            )
+            lambda again: debit(max_requests=max_requests, at=self.clock.now(), refund=NO_REFUND if again else spare)
         )
 
     async def drain_inbox(self) -> bool:
         """Apply a chunk of the domain's inbox; return whether there was any."""
-        return await self._retry_until_available(
-            lambda _: record.drain_inbox(
-                self._db,
-                self.lease,
-                at=self.clock.now(),
-                defaults=self._defaults,
-                max_pages=self.max_pages,
-            )
-        )
+        drain = partial(record.drain_inbox, self._db, self.lease, defaults=self._defaults, max_pages=self.max_pages)
+        return await self._retry_until_available(lambda _: drain(at=self.clock.now()))
 
     async def update_due_times(self) -> bool:
         """Update the due times of some of the domain's pages to today's shadow price; return whether any were old."""
-        defaults = self._defaults
-        return await self._retry_until_available(
-            lambda _: frontier.update_due_times(self._db, self.lease, at=self.clock.now(), defaults=defaults)
-        )
+        update = partial(frontier.update_due_times, self._db, self.lease, defaults=self._defaults)
+        return await self._retry_until_available(lambda _: update(at=self.clock.now()))
 
-    async def select_targets(
-        self, max_targets: int, *, requested_only: int, dispatched: Collection[PageKey]
-    ) -> list[Target]:
+    async def select_targets(self, count: int, requested_only: int, dispatched: Collection[PageKey]) -> list[Target]:
         """Select the pages to fetch now.
 
         requested_only: how many of them must be pages that a user has requested.
         dispatched: pages that are dispatched already.
         """
-        defaults = self._defaults
+        select = partial(frontier.select_targets, self._db, self.lease, dispatched=dispatched, defaults=self._defaults)
         return await self._retry_until_available(
-            lambda _: frontier.select_targets(
-                self._db,
-                self.lease,
-                max_targets=max_targets,
-                requested_only=requested_only,
-                at=self.clock.now(),
-                dispatched=dispatched,
-                defaults=defaults,
-            )
+            lambda _: select(max_targets=count, requested_only=requested_only, at=self.clock.now())
         )
 
     async def load_memories(self) -> tuple[NoiseMask, SoftErrorMemory, RenderMemory]:
@@ -140,9 +108,8 @@ class LeasedStore:
         if target.version is None:
             return None
         number, digest = target.version.number, parsed.version.text_digest
-        return await self._retry_until_available(
-            lambda _: record.load_stored_body(self._db, self.lease.domain.id, target.key, number, text_digest=digest)
-        )
+        load = partial(record.load_stored_body, self._db, self.lease.domain.id, target.key, number, text_digest=digest)
+        return await self._retry_until_available(lambda _: load())
 
     async def judge_moves(self, visits: Sequence[Visit]) -> list[Visit]:
         """Return the visits to record; a move that may be an outage is changed to no move."""
@@ -150,9 +117,8 @@ class LeasedStore:
 
     async def record(self, batch: Batch) -> int:
         """Record the visits exactly once and renew the lease; return how many new pages were admitted."""
-        return await self._retry_until_available(
-            lambda retrying: record.record_visits(self._db, self.lease, batch, retrying=retrying)
-        )
+        write = partial(record.record_visits, self._db, self.lease, batch)
+        return await self._retry_until_available(lambda retrying: write(retrying=retrying))
 
     async def request_renders(self, pages: Sequence[PageKey], renders: RenderMemory) -> None:
         """Make stored pages due at once, to be rendered by a browser. renders: the rendering memory to store."""
@@ -161,16 +127,8 @@ class LeasedStore:
 
     async def admit_list_chunk(self, chunk: ListChunk) -> ListChunkResult:
         """Admit the entries of a sitemap or a feed, and compare their dates with the stored ones."""
-        return await self._retry_until_available(
-            lambda _: record.admit_list_chunk(
-                self._db,
-                self.lease,
-                chunk,
-                at=self.clock.now(),
-                max_pages=self.max_pages,
-                defaults=self._defaults,
-            )
-        )
+        admit = partial(record.admit_list_chunk, self._db, self.lease, chunk, defaults=self._defaults)
+        return await self._retry_until_available(lambda _: admit(at=self.clock.now(), max_pages=self.max_pages))
 
     async def suspend_domain(self, suspension: Suspension) -> None:
         """Suspend the domain until an instant of knowledge time."""

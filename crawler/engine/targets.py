@@ -21,9 +21,7 @@ LIMITED_AHEAD = 16
 class TargetQueue:
     """The pages selected under one lease. max_visits: the maximum number of pages; None: no limit."""
 
-    def __init__(
-        self, store: LeasedStore, budget: LeaseBudget, requester: Requester, *, max_visits: int | None
-    ) -> None:
+    def __init__(self, store: LeasedStore, budget: LeaseBudget, requester: Requester, max_visits: int | None) -> None:
         self._store, self._budget, self._requester, self._settings = store, budget, requester, store.settings
         self.visits_left = max_visits  # how many more pages may be selected
         self._waiting: deque[Target] = deque()  # selected and not taken by a worker
@@ -102,10 +100,8 @@ class TargetQueue:
         if not grant.requests:
             return False
         self._drop_outdated()
-        day = self._budget.day
-        targets = await self._store.select_targets(
-            grant.requests, requested_only=grant.requested_only, dispatched=self._dispatched
-        )
+        day, dispatched = self._budget.day, self._dispatched
+        targets = await self._store.select_targets(grant.requests, grant.requested_only, dispatched)
         self._budget.return_requests(grant.requests - len(targets), day=day)
         self._budget.assign_to_pages(len(targets))
         if self.visits_left is not None:

@@ -42,7 +42,6 @@ from crawler.store.database import Database
 from crawler.store.report import read_target
 
 PAIRS = 2  # pairs of fetches that must agree on what is volatile
-BUSY = "another worker is crawling the domain or its address; try again in a moment"
 CLOSED = "the domain's crawl hours are closed; recrawl domains show shows when they open"
 SPENT = "the domain's budget allows no more requests today"
 
@@ -122,10 +121,11 @@ async def try_page(
         delay=settings.delay,
     )
     if lease is None:
-        return TryResult(target, clock.now(), problem=BUSY)
+        busy = "another worker is crawling the domain or its address; try again in a moment"
+        return TryResult(target, clock.now(), problem=busy)
     unpaced = settings.model_copy(update={"pace": False})  # a user who tries one page does not wait for pacing
     store = LeasedStore(db, lease, settings=unpaced, clock=clock, patience=timedelta(0))
-    trial = _Trial(store, session, resources, takes_screenshots=options.screenshot)
+    trial = _Trial(store, session, resources, screenshot=options.screenshot)
     try:
         return await trial.run(target, again=options.again)
     finally:
@@ -143,7 +143,7 @@ class _Trial:
     """A trial under one lease, which is renewed before each request."""
 
     def __init__(
-        self, store: LeasedStore, session: DomainSession, resources: CrawlResources, *, takes_screenshots: bool
+        self, store: LeasedStore, session: DomainSession, resources: CrawlResources, *, screenshot: bool
     ) -> None:
         domain = store.lease.domain
         self._session, self._login_failed = session, ""
@@ -153,10 +153,8 @@ class _Trial:
         self._requester = Requester(server, self.budget, term=store.lease.term, stats=CrawlStats())
         self._parser = DomainParser(resources.parsers, PageRules(domain.settings.rules))
         self.renderer = PageRenderer(resources.browsers, self._requester, domain)
-        page_settings = replace(domain.settings, render="always", rules=()) if takes_screenshots else domain.settings
-        self._reader = PageReader(
-            self._parser, self.renderer, page_settings, takes_screenshots=takes_screenshots, is_trial=True
-        )
+        settings = replace(domain.settings, render="always", rules=()) if screenshot else domain.settings
+        self._reader = PageReader(self._parser, self.renderer, settings, takes_screenshots=screenshot, is_trial=True)
 
     def build_lease_end(self) -> LeaseEnd:
         """Return what to give back when the lease ends now."""
@@ -213,15 +211,14 @@ class _Trial:
         if robots.outage is not None:
             return f"the domain's robots.txt cannot be fetched ({robots.outage})"
         apply_crawl_delay(self._requester.pacer, robots.rules, agent=self._store.settings.user_agent)
-        if self._session.login is not None and not await self._create_login().ensure_logged_in():
-            return self._login_failed or self._no_request_reason
+        if self._session.login is not None:
+            login = Login(self._session, self._requester, self._store.lease.domain, suspend=self._note_failure)
+            if not await login.ensure_logged_in():
+                return self._login_failed or self._no_request_reason
         return await load_knowledge(self._store, robots.rules)
 
-    def _create_login(self) -> Login:
-        def note_failure(why: str) -> None:
-            self._login_failed = why
-
-        return Login(self._session, self._requester, self._store.lease.domain, suspend=note_failure)
+    def _note_failure(self, why: str) -> None:
+        self._login_failed = why
 
     @property
     def _no_request_reason(self) -> str:
@@ -233,13 +230,9 @@ class _Trial:
     async def _add_views(self, result: TryResult, response: Fetched) -> TryResult:
         """Return the result with the blocks of the page: all of them, and what remains with the user's rules."""
         url = result.target.url
-        all_blocks = await self._parser.parse_blocks(response, url, view=FULL_VIEW)
-        return replace(
-            result,
-            all_blocks=all_blocks or (),
-            view=self._parser.build_view(url),
-            blocks_by_rule=await self._parser.parse_by_rule(response, url),
-        )
+        all_blocks = await self._parser.parse_blocks(response, url, view=FULL_VIEW) or ()
+        by_rule = await self._parser.parse_by_rule(response, url)
+        return replace(result, all_blocks=all_blocks, view=self._parser.build_view(url), blocks_by_rule=by_rule)
 
     async def _refetch_page(self, target: Target, parsed: Parsed, knowledge: DomainKnowledge) -> tuple[BlockList, ...]:
         """Fetch the page up to twice more; what differs in two pairs of fetches is volatile (see core/change)."""

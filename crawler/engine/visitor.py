@@ -18,20 +18,7 @@ from crawler.core.page.lists.url_list import ListKind
 from crawler.core.page.snapshot import Parsed
 from crawler.core.soft_errors import SoftError, is_probe_due, record_probe_response, record_probe_sent
 from crawler.core.validators import build_spared_visit, choose_validators_to_verify, is_unchanged_by_head, judge_head
-from crawler.core.visit.decide import (
-    Comparison,
-    compare_page,
-    decide_visit,
-    needs_baseline,
-    should_fetch_again,
-    switch_reading,
-)
-from crawler.core.visit.lifecycle import (
-    build_excluded_visit,
-    build_failed_visit,
-    build_unfinished_visit,
-    build_unrendered_visit,
-)
+from crawler.core.visit import decide, lifecycle
 from crawler.core.visit.lists import add_list_result, build_list_visit, build_no_list_visit
 from crawler.core.visit.soft_errors import may_be_soft_404, update_soft_error_memory
 from crawler.core.visit.visit import OVERLOAD_STATUSES, Baseline, DomainKnowledge, Target, Visit, find_exclusion
@@ -66,16 +53,10 @@ class Visitor:
     """
 
     def __init__(
-        self,
-        store: LeasedStore,
-        requester: Requester,
-        reader: PageReader,
-        knowledge: DomainKnowledge,
-        *,
-        login: Login | None,
+        self, store: LeasedStore, requester: Requester, reader: PageReader, known: DomainKnowledge, login: Login | None
     ) -> None:
         self.store, self.clock, self.requester, self.login = store, store.clock, requester, login
-        self.reader, self.parser, self.knowledge = reader, reader.parser, knowledge
+        self.reader, self.parser, self.knowledge = reader, reader.parser, known
         self._recent_texts: deque[Fingerprint] = deque(maxlen=MAX_RECENT_TEXTS)  # of added pages
         self._probe_lock = asyncio.Lock()
         self._list_lock = asyncio.Lock()  # held while a list is fetched, parsed and admitted: only one is in memory
@@ -102,9 +83,10 @@ class Visitor:
             visit = await self._fetch_and_decide(target)
         finally:
             extra_cost = self._extra_costs.pop(target.key, ExtraCost())
-        return visit and replace(
-            visit, received_bytes=visit.received_bytes + extra_cost.received_bytes, extra_requests=extra_cost.requests
-        )
+        if visit is None:
+            return None
+        received_bytes = visit.received_bytes + extra_cost.received_bytes
+        return replace(visit, received_bytes=received_bytes, extra_requests=extra_cost.requests)
 
     async def fetch_extra(self, target: Target, url: Url, *, validators: Validators = NO_VALIDATORS) -> Response | None:
         """Send an extra request for a visit; return None if the budget is spent or the lease is ending."""
@@ -118,7 +100,7 @@ class Visitor:
             return await self._visit_list(target)
         exclusion = find_exclusion(target.url, depth=target.depth, knowledge=self.knowledge)
         if exclusion:
-            return build_excluded_visit(target, reason=exclusion, now=self.clock.now())
+            return lifecycle.build_excluded_visit(target, reason=exclusion, now=self.clock.now())
         if target.requested is RequestReason.TO_RENDER:  # a 304 has no body to render
             target = replace(target, validators=NO_VALIDATORS, sends_head=False)
         if target.sends_head and await self.requester.reserve_request():
@@ -136,21 +118,21 @@ class Visitor:
         """Visit a sitemap or a feed. Only one is fetched at a time, since each may be large."""
         exclusion = find_exclusion(target.url, depth=target.depth, knowledge=self.knowledge, is_list=True)
         if exclusion:
-            return build_excluded_visit(target, reason=exclusion, now=self.clock.now())
+            return lifecycle.build_excluded_visit(target, reason=exclusion, now=self.clock.now())
         async with self._list_lock:
             response = await self.requester.fetch_target(WebRequest(target.url, target.validators, limits=LIST_LIMITS))
             if response is None:
                 return None
             if isinstance(response, Fetched) and 200 <= response.status < 300:
                 return await self._decide_list(target, response)
-            return decide_visit(target, response, now=self.clock.now(), knowledge=self.knowledge)
+            return decide.decide_visit(target, response, now=self.clock.now(), knowledge=self.knowledge)
 
     async def _decide_list(self, target: Target, response: Fetched) -> Visit:
         """Return the visit of a list, or of a body that should be one. A feed is also parsed as a page."""
         url_list = await self.parser.parse_url_list(response, target.url)
         now = self.clock.now()
         if url_list is None:
-            return build_failed_visit(target, response, now=now, reason="unreadable")
+            return lifecycle.build_failed_visit(target, response, now=now, reason="unreadable")
         if url_list.kind is None:
             if target.list_stats is not None and (target.version is None or target.list_stats.reads > 0):
                 return build_no_list_visit(target, response, url_list.finding, now=now)
@@ -177,7 +159,7 @@ class Visitor:
         logins = self.login.login_count if self.login else 0
         response = await self.requester.fetch_reserved(WebRequest(target.url, target.validators))
         if response is None:
-            return build_unfinished_visit(target, now=now)
+            return lifecycle.build_unfinished_visit(target, now=now)
         response = await self.log_in_if_required(target, response, logins=logins)
         visit = await self.decide_response(target, response, now=self.clock.now())
         self._extra_costs[target.key] += ExtraCost(requests=1)
@@ -202,21 +184,18 @@ class Visitor:
         if not isinstance(response, Fetched):
             return await self._decide_reading(target, response, None, now=now)
         page = await self.reader.read_page(target, response, self.knowledge)
-        self.knowledge = replace(
-            self.knowledge, renders=self.reader.update_memory(self.knowledge.renders, target, page)
-        )
+        renders = self.reader.update_memory(self.knowledge.renders, target, page)
+        self.knowledge = replace(self.knowledge, renders=renders)
         self._extra_costs[target.key] += ExtraCost(received_bytes=page.received_bytes)
         if not page.is_readable:
-            return build_failed_visit(target, response, now=now, reason="unreadable")
+            return lifecycle.build_failed_visit(target, response, now=now, reason="unreadable")
         if page.failure is not None:
-            visit = build_unrendered_visit(target, response, page.failure, now=now)
+            visit = lifecycle.build_unrendered_visit(target, response, page.failure, now=now)
         else:
-            compared = page.compared
-            visit = await self._decide_reading(
-                target, compared.response, compared.parsed, now=now, is_shell=page.is_provisional
-            )
+            compared, is_shell = page.compared, page.is_provisional
+            visit = await self._decide_reading(target, compared.response, compared.parsed, now=now, is_shell=is_shell)
             if page.is_switch and page.stored.parsed is not None:
-                visit = switch_reading(visit, page.stored.response, page.stored.parsed, knowledge=self.knowledge)
+                visit = decide.switch_reading(visit, page.stored.response, page.stored.parsed, knowledge=self.knowledge)
         return replace(visit, rendering=page.rendering)
 
     async def _decide_reading(
@@ -228,22 +207,19 @@ class Visitor:
         no evidence for boilerplate, nor for soft 404s if the pages need a browser.
         """
         baseline = comparison = None
-        if isinstance(response, Fetched) and parsed is not None and needs_baseline(target, parsed):
+        if isinstance(response, Fetched) and parsed is not None and decide.needs_baseline(target, parsed):
             baseline = await load_baseline(self.store, target, response, parsed, parser=self.parser)
         if parsed is not None and baseline is not None:
             baseline, comparison = await self.compare_with_baseline(target, parsed, baseline, now=now)
-
-        decide_with = partial(
-            decide_visit, target, response, now=now, parsed=parsed, baseline=baseline, comparison=comparison
-        )
-        visit = decide_with(knowledge=self.knowledge)
+        decide_with = partial(decide.decide_visit, target, response, now=now, parsed=parsed, baseline=baseline)
+        visit = decide_with(knowledge=self.knowledge, comparison=comparison)
         is_in_doubt = may_be_soft_404(visit) or self._is_like_recent(visit)
         if is_in_doubt and not (is_shell and self.knowledge.renders.needs_shells):
             async with self._probe_lock:  # a probe that another visit sends serves this one, too
                 lacks_evidence = visit.reason == SoftError.REPLACED
                 if is_probe_due(self.knowledge.soft_errors, now=visit.at, lacks_evidence=lacks_evidence):
                     await self.send_probe(target, is_rendered=parsed is not None and parsed.version.is_rendered)
-            visit = decide_with(knowledge=self.knowledge)
+            visit = decide_with(knowledge=self.knowledge, comparison=comparison)
         if is_shell:
             visit = replace(visit, sample=None)
         self.knowledge = replace(
@@ -255,23 +231,16 @@ class Visitor:
 
     async def compare_with_baseline(
         self, target: Target, parsed: Parsed, baseline: Baseline, *, now: datetime
-    ) -> tuple[Baseline, Comparison]:
+    ) -> tuple[Baseline, decide.Comparison]:
         """Compare the page with its last snapshot and, where useful, with a second fetch seconds later."""
-        comparison = compare_page(target, parsed, baseline, now=now, knowledge=self.knowledge)
-        while not self.requester.is_stopping and should_fetch_again(
+        comparison = decide.compare_page(target, parsed, baseline, now=now, knowledge=self.knowledge)
+        while not self.requester.is_stopping and decide.should_fetch_again(
             target, comparison, baseline, now=now, knowledge=self.knowledge
         ):
-            read_again = partial(
-                self.reader.reread_page, target, knowledge=self.knowledge, is_rendered=parsed.version.is_rendered
-            )
-            second_fetch = await refetch_page(
-                target,
-                parsed,
-                partial(self.fetch_extra, target),
-                read_again,
-                now=self.clock.now(),
-                knowledge=self.knowledge,
-            )
+            is_rendered, request_url = parsed.version.is_rendered, partial(self.fetch_extra, target)
+            read_again = partial(self.reader.reread_page, target, knowledge=self.knowledge, is_rendered=is_rendered)
+            at, known = self.clock.now(), self.knowledge
+            second_fetch = await refetch_page(target, parsed, request_url, read_again, now=at, knowledge=known)
             if second_fetch is None:
                 break
             if not second_fetch:
@@ -280,7 +249,7 @@ class Visitor:
                 self.knowledge = replace(self.knowledge, mask=replace(mask, second_fetches=mask.second_fetches + 1))
                 break
             baseline = replace(baseline, second_fetches=(*baseline.second_fetches, second_fetch))
-            comparison = compare_page(target, parsed, baseline, now=now, knowledge=self.knowledge)
+            comparison = decide.compare_page(target, parsed, baseline, now=now, knowledge=self.knowledge)
         return baseline, comparison
 
     async def send_probe(self, target: Target, *, is_rendered: bool) -> None:
@@ -290,12 +259,10 @@ class Visitor:
         """
         last = self.knowledge.soft_errors.probed_at
         is_later = bool(target.soft_errors and last and target.last_visit_at and target.last_visit_at <= last)
-        self.knowledge = replace(
-            self.knowledge, soft_errors=record_probe_sent(self.knowledge.soft_errors, now=self.clock.now())
-        )
-        absent = await probe_not_found(
-            target, partial(self.fetch_extra, target), self.reader, knowledge=self.knowledge, is_rendered=is_rendered
-        )
+        soft_errors = record_probe_sent(self.knowledge.soft_errors, now=self.clock.now())
+        self.knowledge = replace(self.knowledge, soft_errors=soft_errors)
+        request_url, known = partial(self.fetch_extra, target), self.knowledge
+        absent = await probe_not_found(target, request_url, self.reader, knowledge=known, is_rendered=is_rendered)
         if absent is not None:
             soft_errors = record_probe_response(self.knowledge.soft_errors, absent, keep_good_count=is_later)
             self.knowledge = replace(self.knowledge, soft_errors=soft_errors)

@@ -13,8 +13,6 @@ from crawler.store.report import ExportedPage
 
 # Raise SCHEMA_VERSION (page_index.py) after a change of the cuts or ids, so that the next sync reads all pages again.
 MAX_CHARS = 4000  # of one chunk, about a thousand words, which fits into most embedding models
-MIN_CHARS_DIVISOR = 4  # chunks of a split text have at least a fourth of MAX_CHARS
-ID_BYTES = 16
 ID_TEXT_CHARS = 200  # from the beginning of a chunk, in its id
 
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$")
@@ -42,13 +40,13 @@ def chunk_markdown(markdown: str, *, url: Url, max_chars: int = MAX_CHARS) -> It
     """Yield the chunks of a Markdown text in order; a heading without text has none."""
     occurrences: Counter[tuple[str, ...]] = Counter()
     for headings, text in _split_sections(markdown):
-        for part in split_text(text, min_chars=max_chars // MIN_CHARS_DIVISOR, max_chars=max_chars):
+        for part in split_text(text, min_chars=max_chars // 4, max_chars=max_chars):
             id_parts = (url, *headings)
             if occurrences[id_parts]:
                 id_parts += (f"\n{part.source.strip()[:ID_TEXT_CHARS]}",)  # headings never begin with a newline
             occurrences[id_parts] += 1
             name = "\0".join((*id_parts, str(occurrences[id_parts])))
-            yield Chunk(blake2b(name.encode(), digest_size=ID_BYTES).hexdigest(), headings, part.text)
+            yield Chunk(blake2b(name.encode(), digest_size=16).hexdigest(), headings, part.text)
 
 
 def _split_sections(markdown: str) -> Iterator[tuple[tuple[str, ...], str]]:

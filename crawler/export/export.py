@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -12,9 +13,6 @@ from crawler.extras import require_extra
 from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import ExportedPage, VersionKey
-
-PAGE_BATCH_SIZE = 200
-BODY_BATCH_SIZE = 20  # bodies may have ten megabytes each, though few exceed a hundredth of that
 
 
 class Format(StrEnum):
@@ -62,22 +60,22 @@ class PageSource:
     @property
     def batch_size(self) -> int:
         """The number of pages in memory."""
-        return BODY_BATCH_SIZE if self.with_bodies else PAGE_BATCH_SIZE
+        # Bodies may have ten megabytes each, though few exceed a hundredth of that.
+        return 20 if self.with_bodies else 200
 
     async def read_all(self) -> AsyncIterator[tuple[list[ExportedPage], None]]:
         """Yield batches of all pages or versions in the order of their keys, without cursors."""
+        count, with_bodies = self.batch_size, self.with_bodies
         if self.row_kind is RowKind.VERSIONS:
+            read_versions = partial(report.read_versions_to_export, self.db, self.domain, with_bodies=with_bodies)
             version_key: VersionKey | None = report.FIRST_VERSION
             while version_key is not None:
-                batch, version_key = await report.read_versions_to_export(
-                    self.db, self.domain, after=version_key, max_count=self.batch_size, with_bodies=self.with_bodies
-                )
+                batch, version_key = await read_versions(after=version_key, max_count=count)
                 yield batch, None
             return
+        read_pages = partial(report.read_pages_to_export, self.db, self.domain, with_bodies=with_bodies)
         key = PageKey(b"")
-        while batch := await report.read_pages_to_export(
-            self.db, self.domain, after=key, max_count=self.batch_size, with_bodies=self.with_bodies
-        ):
+        while batch := await read_pages(after=key, max_count=count):
             yield batch, None
             key = batch[-1].key
 
@@ -86,21 +84,11 @@ class PageSource:
 
         Each batch comes with the cursor after it. Raises CursorTooOld.
         """
-        has_versions = self.row_kind is RowKind.VERSIONS
+        has_versions, count = self.row_kind is RowKind.VERSIONS, self.batch_size
+        read = partial(report.read_changes_to_export, self.db, self.domain, with_bodies=self.with_bodies)
         while after < until:
-            batch, after = await report.read_changes_to_export(
-                self.db,
-                self.domain,
-                after=after,
-                until=until,
-                max_count=self.batch_size,
-                with_bodies=self.with_bodies,
-                with_versions=has_versions,
-            )
+            batch, after = await read(after=after, until=until, max_count=count, with_versions=has_versions)
             yield batch, after
-
-
-BODY_FORMATS = frozenset({Format.MARKDOWN, Format.WARC})
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +129,8 @@ async def export(
     until = await report.read_feed_end(db)
     if since == 0 and await report.read_forgotten_until(db, domain.id):
         since = None  # a first export needs no old changes: it can read all pages instead
-    source = PageSource(
-        db=db, domain=domain, row_kind=row_kind, with_bodies=row_kind is RowKind.CHUNKS or output_format in BODY_FORMATS
-    )
+    with_bodies = row_kind is RowKind.CHUNKS or output_format in {Format.MARKDOWN, Format.WARC}
+    source = PageSource(db, domain, row_kind, with_bodies=with_bodies)
     writer = await _open_writer(source, output_format, to, is_full_export=not since)
     pages = 0
     async for batch, _ in source.read_all() if since is None else source.read_changed(after=since, until=until):

@@ -18,7 +18,6 @@ from crawler.store.report import ExportedPage
 NAME_BYTES = 120  # of a file or folder name; file systems allow 255, including the additions below
 INDEX = "index"
 TEMP_PREFIX = ".recrawl-"  # of the names of unfinished files
-MAX_HEAD_CHARS = 20_000  # of the line with the URL
 _UNSAFE = re.compile(r"[^\w.~@=,+ -]")
 
 
@@ -85,12 +84,8 @@ class MarkdownFolder:
 
     def _is_ours(self, path: Path) -> bool:
         """Return whether a file was written for a page of this domain."""
-        url = _read_url(path)
-        return (
-            url is not None
-            and get_authority(Url(url)) == self._authority
-            and self._folder / build_path(Url(url)) == path
-        )
+        url = Url(_read_url(path) or "")
+        return bool(url) and get_authority(url) == self._authority and self._folder / build_path(url) == path
 
 
 def _read_folder_clock(folder: Path) -> int:
@@ -104,7 +99,7 @@ def _read_url(path: Path) -> str | None:
     """Return the URL in the front matter of an exported file; None for other or missing files."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            head = [file.readline(MAX_HEAD_CHARS) for _ in range(2)]
+            head = [file.readline(20_000) for _ in range(2)]
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
     if head[0] != "---\n" or not head[1].startswith("url: "):

@@ -15,7 +15,6 @@ from hashlib import blake2b
 # The context on each side of a position: at most 12 words within 256 characters. Rows of a table may have a hundred
 # spaces in common.
 CONTEXT_CHARS, CONTEXT_WORDS = 256, 12
-RANK_BYTES = 8
 WRAPPER_DIVISOR = 4  # a fence or table header is repeated only if it takes at most a fourth of a chunk
 
 _FENCE = re.compile(r"[ \t]*(?:`{3,}(?!.*`)|~{3,})")
@@ -111,12 +110,10 @@ def _compute_ranks(segments: Sequence[_Segment]) -> list[tuple[int, bytes]]:
     ranks, offset = [], 0
     for segment in segments:
         offset += len(segment.text)
-        above, below = (
-            text[max(0, offset - CONTEXT_CHARS) : offset].split(),
-            text[offset : offset + CONTEXT_CHARS].split(),
-        )
+        above = text[max(0, offset - CONTEXT_CHARS) : offset].split()
+        below = text[offset : offset + CONTEXT_CHARS].split()
         context = " ".join((*above[-CONTEXT_WORDS:], *below[:CONTEXT_WORDS]))
-        ranks.append((segment.depth, blake2b(context.encode(), digest_size=RANK_BYTES).digest()))
+        ranks.append((segment.depth, blake2b(context.encode(), digest_size=8).digest()))
     return ranks
 
 

@@ -8,9 +8,6 @@ import pyarrow.parquet as pq
 from crawler.export.rows import CHUNK_COLUMNS, COLUMNS, Row, build_rows
 from crawler.store.report import ExportedPage
 
-GROUP_CHARS = 16 << 20  # of text per row group
-GROUP_ROWS = 10_000
-
 _INSTANT = pa.timestamp("us", tz="UTC")
 _TYPES = {  # of the columns that are not strings
     "status": pa.int16(),
@@ -39,7 +36,7 @@ class Parquet:
         rows = build_rows(page, in_chunks=self._in_chunks)
         self._rows += rows
         self._chars += sum(len(row["text"]) for row in rows)
-        if self._chars >= GROUP_CHARS or len(self._rows) >= GROUP_ROWS:
+        if self._chars >= 16 << 20 or len(self._rows) >= 10_000:
             self._write_group()
 
     def close(self) -> None:

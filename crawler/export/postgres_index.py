@@ -18,9 +18,6 @@ from crawler.store.database import build_libpq_url, format_one_line
 from crawler.store.report import ExportedPage
 
 SCHEMA_COMMENT = "recrawl sync, schema version {version}"  # the comment of the schema
-LOCK_KEY = 0x73796E63  # "sync"; one sync of an index runs at a time
-CONNECT_SECONDS = 20
-
 # The type vector of pgvector has no number of dimensions here, because that depends on the model. Without the extension
 # the column is real[]; ALTER TABLE ... TYPE vector converts it later.
 TABLES = """
@@ -78,9 +75,7 @@ class PostgresIndex(PageIndex):
 
     def _connect(self) -> None:
         try:
-            self._db = psycopg.connect(
-                self._url, autocommit=True, connect_timeout=CONNECT_SECONDS, application_name="recrawl sync"
-            )
+            self._db = psycopg.connect(self._url, autocommit=True, connect_timeout=20, application_name="recrawl sync")
         except psycopg.OperationalError as error:
             raise CrawlerError(f"the index cannot be opened: {format_one_line(error)}") from error
 
@@ -114,15 +109,14 @@ class PostgresIndex(PageIndex):
 
     def _set_up(self) -> None:
         with _convert_errors():
-            self._db.execute("SELECT pg_advisory_lock(%s)", (LOCK_KEY,))
+            # The key is "sync" in ASCII; one sync of an index runs at a time.
+            self._db.execute("SELECT pg_advisory_lock(%s)", (0x73796E63,))
             self._db.execute(SET_SEARCH_PATH)
             comment, schema = self._db.execute(SELECT_SCHEMA_COMMENT).fetchone() or (None, None)
             if comment == SCHEMA_COMMENT.format(version=SCHEMA_VERSION):
                 return
-            migration = next(
-                (change for version, change in MIGRATIONS.items() if comment == SCHEMA_COMMENT.format(version=version)),
-                None,
-            )
+            changes = {SCHEMA_COMMENT.format(version=version): change for version, change in MIGRATIONS.items()}
+            migration = changes.get(comment)
             if schema is not None and migration is None:
                 raise CrawlerError(
                     "the schema recrawl_index was not created by this version of recrawl: use another database"

@@ -12,7 +12,7 @@ import re
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -63,7 +63,6 @@ CREATE TABLE IF NOT EXISTS sync (domain TEXT PRIMARY KEY, cursor INTEGER, pass I
 
 MAX_WORDS = 32
 SEARCH_TIMEOUT = timedelta(seconds=20)  # a single letter with a * may match half of a large index
-PROGRESS_STEPS = 100_000  # SQLite instructions between checks of the clock, which take some milliseconds
 # A match in a heading counts three times, because headings describe the topic of a part.
 SEARCH_CHUNKS = """
     SELECT p.url, p.domain, p.title, p.version, p.version_at, c.id, c.heading,
@@ -107,12 +106,11 @@ class SqliteIndex(PageIndex):
         while True:
             try:
                 self._db.execute("PRAGMA journal_mode = WAL")
+                return
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
                     raise
                 time.sleep(LOCK_POLL_SECONDS)
-            else:
-                return
 
     @asynccontextmanager
     async def sync_lock(self) -> AsyncIterator[None]:
@@ -160,19 +158,16 @@ class SqliteIndex(PageIndex):
 
         ((page_id,),) = self._fetch("SELECT id FROM page WHERE url = %(url)s", url=page.url)
         self._execute("DELETE FROM chunk WHERE page = %(page)s", page=page_id)
-        self._db.executemany(
-            "INSERT INTO chunk (id, page, heading, text) VALUES (?, ?, ?, ?)",
-            [(chunk.id, page_id, " > ".join(chunk.headings), chunk.text) for chunk in chunk_page(page)],
-        )
+        rows = [(chunk.id, page_id, " > ".join(chunk.headings), chunk.text) for chunk in chunk_page(page)]
+        self._db.executemany("INSERT INTO chunk (id, page, heading, text) VALUES (?, ?, ?, ?)", rows)
 
 
 def _try_lock(lock: int) -> bool:
     """Try to lock an open file, and return whether that succeeded."""
-    try:
+    with suppress(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        return True
+    return False
 
 
 @contextmanager
@@ -204,12 +199,10 @@ class SearchHit:
 
 def is_searchable(file: Path) -> bool:
     """Return whether the file is an index with tables, which can be searched."""
-    try:
-        with closing(_open_read_only(file)) as db:
-            (form,) = db.execute("PRAGMA user_version").fetchone()
-            return 1 <= int(form) <= SCHEMA_VERSION  # older versions differ only in the data for sync
-    except sqlite3.Error:
-        return False
+    with suppress(sqlite3.Error), closing(_open_read_only(file)) as db:
+        (form,) = db.execute("PRAGMA user_version").fetchone()
+        return 1 <= int(form) <= SCHEMA_VERSION  # older versions differ only in the data for sync
+    return False
 
 
 def require_words(words: str) -> None:
@@ -228,13 +221,13 @@ def search(
     end = time.monotonic() + timeout.total_seconds()
     try:
         with closing(_open_read_only(file)) as db:
-            db.set_progress_handler(lambda: time.monotonic() > end, PROGRESS_STEPS)
+            # Every 100,000 instructions of SQLite, which take some milliseconds.
+            db.set_progress_handler(lambda: time.monotonic() > end, 100_000)
             return [SearchHit(*row) for row in db.execute(SEARCH_CHUNKS, (query, domain, max_count))]
     except sqlite3.Error as error:
         if time.monotonic() > end:
-            raise CrawlerError(
-                f"the search took longer than {timeout.total_seconds():g} s: use more words, or longer ones"
-            ) from error
+            problem = f"the search took longer than {timeout.total_seconds():g} s"
+            raise CrawlerError(f"{problem}: use more words, or longer ones") from error
         raise CrawlerError(f"{file} cannot be searched: {error}; create an index with recrawl sync {file}") from error
 
 

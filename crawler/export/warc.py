@@ -27,9 +27,8 @@ class Warc:
     def __init__(self, stream: BinaryIO, *, shared: frozenset[bytes], name: str) -> None:
         self._writer = WARCWriter(stream, gzip=True, warc_version="1.1")
         self._shared = shared
-        self._first_records: dict[
-            bytes, tuple[str, str, str]
-        ] = {}  # by body digest: the WARC digest, URL and time of its first record
+        # By body digest: the WARC digest, URL and time of its first record.
+        self._first_records: dict[bytes, tuple[str, str, str]] = {}
         about = {"software": f"recrawl/{__version__}", "format": "WARC File Format 1.1"}
         self._writer.write_record(self._writer.create_warcinfo_record(name, about))
 
@@ -38,19 +37,15 @@ class Warc:
         if not page.has_content or page.body is None or page.version_at is None or page.digest is None:
             return
         at = page.version_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        headers, payload = {"WARC-Date": at}, BytesIO(page.body)
-        http = StatusAndHeaders(
-            _format_status(page.version_status or HTTPStatus.OK), _build_headers(page), protocol="HTTP/1.1"
-        )
+        headers = {"WARC-Date": at}
+        content = {"payload": BytesIO(page.body), "warc_headers_dict": headers}
+        status = _format_status(page.version_status or HTTPStatus.OK)
+        http = StatusAndHeaders(status, _build_headers(page), protocol="HTTP/1.1")
         is_first = not page.is_rendered and page.digest not in self._first_records
         if page.is_rendered:
-            record = self._writer.create_warc_record(
-                page.url, "resource", payload=payload, warc_content_type=HTML, warc_headers_dict=headers
-            )
+            record = self._writer.create_warc_record(page.url, "resource", warc_content_type=HTML, **content)
         elif is_first:
-            record = self._writer.create_warc_record(
-                page.url, "response", payload=payload, http_headers=http, warc_headers_dict=headers
-            )
+            record = self._writer.create_warc_record(page.url, "response", http_headers=http, **content)
         else:
             record = self._writer.create_revisit_record(page.url, *self._first_records[page.digest], http, headers)
         self._writer.write_record(record)
@@ -71,7 +66,6 @@ def _format_status(status: int) -> str:
 def _build_headers(page: ExportedPage) -> list[tuple[str, str]]:
     assert page.body is not None
     named = (("Content-Type", page.content_type), ("ETag", page.etag), ("Last-Modified", page.last_modified))
-    headers = [
-        (name, value) for name, value in (*named, *page.headers) if value and name.lower() not in TRANSFER_HEADERS
-    ]
+    sent = [(name, value) for name, value in (*named, *page.headers) if name.lower() not in TRANSFER_HEADERS]
+    headers = [(name, value) for name, value in sent if value]
     return [*headers, ("Content-Length", str(len(page.body)))]

@@ -26,7 +26,6 @@ from crawler.core.http.credentials import format_basic_auth
 from crawler.core.http.response import FailureReason
 from crawler.fetch import guard
 
-MAX_PROXY_HEAD_BYTES = 16 * 1024  # of the proxy's response
 _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})(?: |\r)")
 
 MAX_HEADER_BYTES = 16 * 1024  # of one line; content security policies and cookies may exceed 8 kB
@@ -66,7 +65,7 @@ class Proxy:
             # Read byte by byte: what follows the head comes from the server behind the proxy.
             byte = await loop.sock_recv(sock, 1)
             head += byte
-            if not byte or len(head) > MAX_PROXY_HEAD_BYTES:
+            if not byte or len(head) > 16 * 1024:
                 raise ProxyError("the proxy closed the connection or sent no HTTP response")
         status = _STATUS.match(bytes(head))
         if status is None:
@@ -248,11 +247,10 @@ class Connector(aiohttp.TCPConnector):
             sock.setblocking(False)  # noqa: FBT003 - the standard library's own signature
             await asyncio.get_running_loop().sock_connect(sock, (first["host"], proxy.port))
             await proxy.open_tunnel(sock, address, port)
-        except OSError as error:
+        except BaseException as error:
             sock.close()
-            raise ProxyError(f"the proxy cannot be reached ({error.strerror or error})") from error
-        except BaseException:
-            sock.close()
+            if isinstance(error, OSError):
+                raise ProxyError(f"the proxy cannot be reached ({error.strerror or error})") from error
             raise
         return sock
 

@@ -45,14 +45,8 @@ _NEVER_4 = tuple(
 )
 _METADATA_6 = IPv6Address("fd00:ec2::254")  # of AWS
 _GLOBAL_6 = IPv6Network("2000::/3")  # all global unicast addresses assigned so far
-_NEVER_6 = tuple(
-    IPv6Network(text)
-    for text in (
-        "2001::/23",  # protocol assignments: Teredo, benchmarks, ORCHID
-        "2001:db8::/32",  # documentation
-        "3fff::/20",  # documentation
-    )
-)
+# Protocol assignments (Teredo, benchmarks, ORCHID), and two networks for documentation.
+_NEVER_6 = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "3fff::/20")))
 _NAT64 = IPv6Network("64:ff9b::/96")  # IPv4 addresses as seen from an IPv6-only network
 # ISATAP (RFC 5214, 6.1) puts an IPv4 address after 0:5efe, or after 200:5efe if the address is globally unique.
 _ISATAP = 0x00005EFE
@@ -110,10 +104,9 @@ class Resolver(AbstractResolver):
     async def look_up_all(self, host: str) -> tuple[str, ...]:
         """Return all addresses, allowed or not. Raise OSError if there are none."""
         loop = asyncio.get_running_loop()
-        addresses = tuple(await loop.run_in_executor(self._threads, self._lookup, host))
-        if not addresses:
-            raise socket.gaierror(socket.EAI_NONAME, "no such name")
-        return addresses
+        if addresses := await loop.run_in_executor(self._threads, self._lookup, host):
+            return tuple(addresses)
+        raise socket.gaierror(socket.EAI_NONAME, "no such name")
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC

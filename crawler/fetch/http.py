@@ -35,12 +35,9 @@ T = TypeVar("T")
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 MAX_FRAMING = 8  # received bytes per wanted byte, if only the beginning of a body is wanted
-DNS_TTL = timedelta(minutes=5)
-IDLE_TIMEOUT = timedelta(seconds=15)  # how long an unused connection is kept
 LOOKUP_DEADLINE = timedelta(seconds=10)
 MAX_COOKIES = 50  # per domain; the minimum that RFC 6265, 6.1, demands
 MAX_COOKIE_BYTES = 4096  # of one cookie; from the same section
-_LOOKUP_THREADS = 8
 _CONDITIONS = ("If-None-Match", "If-Modified-Since")
 
 
@@ -91,15 +88,15 @@ class Http:
     _session: aiohttp.ClientSession | None = field(default=None, init=False)
 
     async def __aenter__(self) -> Self:
-        self._threads = ThreadPoolExecutor(_LOOKUP_THREADS, thread_name_prefix="lookup")
+        self._threads = ThreadPoolExecutor(8, thread_name_prefix="lookup")
         self._resolver = guard.Resolver(self._threads, self.lookup)
         connector = connection.Connector(
             proxy=self.proxy,
             find_refusal=self._find_refusal,
             limit=self.connections,
             resolver=self._resolver,
-            ttl_dns_cache=round(DNS_TTL.total_seconds()),
-            keepalive_timeout=IDLE_TIMEOUT.total_seconds(),
+            ttl_dns_cache=300,  # seconds
+            keepalive_timeout=15,  # seconds that an unused connection is kept
             socket_factory=self._open_socket,
             ssl=self.ssl_context or True,
         )
@@ -131,9 +128,7 @@ class Http:
     ) -> BrowserResponse | Unreached:
         """Send a page's own request with all its headers, with the limits and address checks of `fetch`."""
         assert self._session is not None, "use Http in `async with`"
-        exchange = connection.Exchange(
-            asyncio.get_running_loop().time(), max_bytes=self.max_body_bytes, public_only=limits.public_only
-        )
+        exchange = _begin_exchange(self.max_body_bytes, limits)
         return await self._run_bounded(exchange, self._relay_request(request, exchange, auth), deadline)
 
     async def fetch(
@@ -157,14 +152,9 @@ class Http:
         assert self._session is not None, "use Http in `async with`"
         first_bytes = limits.first_bytes
         limit = self.max_body_bytes if first_bytes is None else max(self.max_body_bytes, MAX_FRAMING * first_bytes)
-        exchange = connection.Exchange(
-            asyncio.get_running_loop().time(), max_bytes=limit, public_only=limits.public_only
-        )
-        return await self._run_bounded(
-            exchange,
-            self._fetch(url, method, _build_headers(validators, language), exchange, limits=limits, auth=auth),
-            deadline,
-        )
+        exchange, headers = _begin_exchange(limit, limits), _build_headers(validators, language)
+        operation = self._fetch(url, method, headers, exchange, limits=limits, auth=auth)
+        return await self._run_bounded(exchange, operation, deadline)
 
     async def _run_bounded(
         self, exchange: connection.Exchange, operation: Awaitable[T], deadline: timedelta
@@ -175,9 +165,8 @@ class Http:
             async with asyncio.timeout(deadline.total_seconds()):
                 return await operation
         except TimeoutError:
-            return responses.build_unreached(
-                FailureReason.DEADLINE, f"no response within {deadline.total_seconds():g} s", exchange
-            )
+            detail = f"no response within {deadline.total_seconds():g} s"
+            return responses.build_unreached(FailureReason.DEADLINE, detail, exchange)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             return responses.build_unreached(*(exchange.excess or responses.classify_error(error, exchange)), exchange)
         finally:
@@ -194,13 +183,11 @@ class Http:
                 is_literal = guard.find_refusal(host, allow_private=True) != guard.NOT_AN_ADDRESS
                 resolved = (host,) if is_literal else await self._resolver.look_up_all(host)
         except TimeoutError:
-            return responses.build_unreached(
-                FailureReason.DEADLINE, f"{host} was not resolved within {deadline.total_seconds():g} s", exchange
-            )
+            detail = f"{host} was not resolved within {deadline.total_seconds():g} s"
+            return responses.build_unreached(FailureReason.DEADLINE, detail, exchange)
         except OSError as error:
-            return responses.build_unreached(
-                FailureReason.DNS, f"{host}: {responses.format_one_line(error.strerror or str(error))}", exchange
-            )
+            detail = f"{host}: {responses.format_one_line(error.strerror or str(error))}"
+            return responses.build_unreached(FailureReason.DNS, detail, exchange)
         refusals = {address: guard.find_refusal(address, allow_private=self.allow_private) for address in resolved}
         allowed = tuple(address for address, why in refusals.items() if why is None)
         if allowed:
@@ -220,24 +207,21 @@ class Http:
         limits: RequestLimits,
         auth: RequestAuth,
     ) -> Response:
-        first_bytes, form = limits.first_bytes, list(auth.form) if method == "POST" else None
-        response, body = await self._send_and_read(
-            method, url, headers, exchange, auth=auth, form=form, first_bytes=first_bytes
-        )
+        first, form = limits.first_bytes, list(auth.form) if method == "POST" else None
+        response, body = await self._send_and_read(method, url, headers, exchange, auth, form=form, first_bytes=first)
         if response.status == 304:
-            return responses.build_not_modified(
-                response, exchange, is_conditional=not headers.keys().isdisjoint(_CONDITIONS)
-            )
+            is_conditional = not headers.keys().isdisjoint(_CONDITIONS)
+            return responses.build_not_modified(response, exchange, is_conditional=is_conditional)
         if isinstance(body, Unreached):
             return body
-        return responses.build_fetched(response, url, body if first_bytes is None else body[:first_bytes], exchange)
+        return responses.build_fetched(response, url, body[:first], exchange)
 
     async def _relay_request(
         self, request: BrowserRequest, exchange: connection.Exchange, auth: RequestAuth
     ) -> BrowserResponse | Unreached:
         # If the domain has a cookie jar, the browser's own cookies are not sent.
         headers = {name: value for name, value in request.headers if auth.cookies is None or name != "cookie"}
-        response, body = await self._send_and_read(request.method, request.url, headers, exchange, auth=auth)
+        response, body = await self._send_and_read(request.method, request.url, headers, exchange, auth)
         if isinstance(body, Unreached):
             return body
         return BrowserResponse(
@@ -253,8 +237,8 @@ class Http:
         url: Url,
         headers: dict[str, str],
         exchange: connection.Exchange,
-        *,
         auth: RequestAuth,
+        *,
         form: Sequence[tuple[str, str]] | None = None,
         first_bytes: int | None = None,
     ) -> tuple[aiohttp.ClientResponse, bytes | Unreached]:
@@ -263,10 +247,8 @@ class Http:
         first_bytes: how many bytes of the body to read; None for all.
         """
         assert self._session is not None
-        sent_headers = _add_auth(headers, url, auth)
-        response = await self._session.request(
-            method, URL(url, encoded=True), headers=sent_headers, data=form, allow_redirects=False
-        )
+        target, sent_headers = URL(url, encoded=True), _add_auth(headers, url, auth)
+        response = await self._session.request(method, target, headers=sent_headers, data=form, allow_redirects=False)
         try:
             if auth.cookies is not None:
                 auth.cookies.store_cookies(url, response.headers.getall("Set-Cookie", ()))
@@ -274,22 +256,18 @@ class Http:
                 return response, b""
             declared = response.content_length
             if method == "GET" and first_bytes is None and declared is not None and declared > self.max_body_bytes:
-                return response, responses.build_unreached(
-                    FailureReason.TOO_LARGE, f"the body has {declared} bytes", exchange
-                )
+                detail = f"the body has {declared} bytes"
+                return response, responses.build_unreached(FailureReason.TOO_LARGE, detail, exchange)
             body = await self._read_body(response, exchange, first_bytes)
         finally:
             response.release()  # closes a connection that was not read to its end
         if not isinstance(body, FailureReason):
-            body = responses.decode_body(
-                body,
-                response.headers.get("Content-Encoding", ""),
-                limit_bytes=self.max_body_bytes if first_bytes is None else first_bytes,
-                is_part=first_bytes is not None,
-            )
-        return response, responses.build_unreached(body, connection.BODY_DETAILS[body], exchange) if isinstance(
-            body, FailureReason
-        ) else body
+            limit, is_part = (self.max_body_bytes, False) if first_bytes is None else (first_bytes, True)
+            encoding = response.headers.get("Content-Encoding", "")
+            body = responses.decode_body(body, encoding, limit_bytes=limit, is_part=is_part)
+        if isinstance(body, FailureReason):
+            return response, responses.build_unreached(body, connection.BODY_DETAILS[body], exchange)
+        return response, body
 
     async def _read_body(
         self, response: aiohttp.ClientResponse, exchange: connection.Exchange, first_bytes: int | None
@@ -310,9 +288,8 @@ class Http:
 
     def _find_refusal(self, address: str) -> str | None:
         """Return why an address is not allowed for the current request; None if it is."""
-        return guard.find_refusal(
-            address, allow_private=self.allow_private and not connection.EXCHANGE.get().public_only
-        )
+        allow_private = self.allow_private and not connection.EXCHANGE.get().public_only
+        return guard.find_refusal(address, allow_private=allow_private)
 
     def _open_socket(self, info: guard.AddressInfo) -> socket.socket:
         exchange = connection.EXCHANGE.get()
@@ -324,6 +301,11 @@ class Http:
             raise
         exchange.has_tried_address = True
         return sock
+
+
+def _begin_exchange(max_bytes: int, limits: RequestLimits) -> connection.Exchange:
+    now = asyncio.get_running_loop().time()
+    return connection.Exchange(now, max_bytes=max_bytes, public_only=limits.public_only)
 
 
 def _build_headers(validators: Validators, language: str) -> dict[str, str]:

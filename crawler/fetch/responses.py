@@ -15,7 +15,6 @@ from crawler.core.http.stored_headers import select_stored_headers
 from crawler.core.http.urls import Url, normalize_url
 from crawler.fetch.connection import Exchange, ProxyError, SilentError
 
-MAX_VALIDATOR_CHARS = 2048
 _ASCII = "".join(map(chr, range(0x21, 0x7F)))
 
 ACCEPTED_ENCODINGS = "gzip, deflate"  # supported by every server; better ones are not in the standard library
@@ -31,6 +30,7 @@ def build_fetched(response: aiohttp.ClientResponse, url: Url, body: bytes, excha
     headers = response.headers
     status = response.status
     robots_tags = headers.getall("X-Robots-Tag", ())
+    printable = ((name, replace_unprintable(value)) for name, value in headers.items() if name.isprintable())
     return Fetched(
         status=status if 100 <= status <= 599 else 500,  # RFC 9110, 15: an invalid status counts as a server error
         body=body,
@@ -45,9 +45,7 @@ def build_fetched(response: aiohttp.ClientResponse, url: Url, body: bytes, excha
         refresh=_read_header(response, "Refresh"),
         address=exchange.address,
         declared_bytes=response.content_length,
-        headers=select_stored_headers(
-            (name, replace_unprintable(value)) for name, value in headers.items() if name.isprintable()
-        ),
+        headers=select_stored_headers(printable),
     )
 
 
@@ -77,7 +75,7 @@ def _read_validator(response: aiohttp.ClientResponse, name: str) -> str | None:
 
 def can_be_sent(value: str) -> bool:
     """Return whether a validator can be stored and sent back verbatim: printable, valid UTF-8 and not too long."""
-    return value.isprintable() and len(value) <= MAX_VALIDATOR_CHARS
+    return value.isprintable() and len(value) <= 2048
 
 
 def _read_header(response: aiohttp.ClientResponse, name: str) -> str | None:

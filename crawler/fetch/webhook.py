@@ -13,7 +13,6 @@ from yarl import URL
 
 from crawler.fetch import guard
 
-IDLE_TIMEOUT = timedelta(seconds=2)  # keeps a connection only for the next message of a burst
 MAX_READ_BYTES = 4096  # of a response; it is read only to reuse the connection
 
 
@@ -48,7 +47,7 @@ class WebhookClient:
         self._threads = ThreadPoolExecutor(1, thread_name_prefix="lookup")
         connector = aiohttp.TCPConnector(
             resolver=guard.Resolver(self._threads, self.lookup),
-            keepalive_timeout=IDLE_TIMEOUT.total_seconds(),
+            keepalive_timeout=2,  # seconds: only for the next message of a burst
             socket_factory=partial(guard.open_socket, allow_private=self.allow_private),
         )
         self._session = aiohttp.ClientSession(
@@ -72,21 +71,15 @@ class WebhookClient:
         assert self._session is not None, "use WebhookClient in `async with`"
         try:
             async with asyncio.timeout(deadline.total_seconds()):
-                response = await self._session.post(
-                    URL(url, encoded=True), data=body, headers=dict(headers), allow_redirects=False
-                )
-                async with response:
+                target = URL(url, encoded=True)
+                async with self._session.post(target, data=body, headers=headers, allow_redirects=False) as response:
                     await response.content.read(MAX_READ_BYTES)
         except TimeoutError:
             return PostResult(None, f"no response within {deadline.total_seconds():g} s")
         except (aiohttp.ClientError, OSError, ValueError) as error:
             return PostResult(None, _explain_error(error))
-        return PostResult(
-            response.status,
-            f"status {response.status}",
-            retry_after=response.headers.get("Retry-After"),
-            date=response.headers.get("Date"),
-        )
+        retry_after, date = (response.headers.get(name) for name in ("Retry-After", "Date"))
+        return PostResult(response.status, f"status {response.status}", retry_after=retry_after, date=date)
 
 
 def _explain_error(error: Exception) -> str:

@@ -16,6 +16,7 @@ from crawler import __version__
 from crawler.app import App, BadInput, CrawlerError, DomainReport, EventKind, FeedItem, SearchHit, open_app
 from crawler.json_lines import convert_to_plain
 
+Result = dict[str, Any]
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -100,9 +101,7 @@ class Tools:
             raise CrawlerError(INDEX_PENDING)
         return search.result()
 
-    async def text(
-        self, url: str, version: int | None = None, at: str | None = None, offset: int = 0
-    ) -> dict[str, Any]:
+    async def text(self, url: str, version: int | None = None, at: str | None = None, offset: int = 0) -> Result:
         """Return the main text of a page, without menus and other boilerplate.
 
         version: a version number; the newest version if omitted.  at: alternatively, the version that was current at
@@ -125,9 +124,7 @@ class Tools:
             "next_offset": end if end < len(content.text) else None,
         }
 
-    async def changes(
-        self, what: str | None = None, days: float = 7, after: int = 0, limit: int = 20
-    ) -> dict[str, Any]:
+    async def changes(self, what: str | None = None, days: float = 7, after: int = 0, limit: int = 20) -> Result:
         """List changes of pages in the order in which they were found, with the blocks of text that differ.
 
         what: a domain, a page URL, or a URL prefix; all domains if omitted.  days: only changes found in the last days.
@@ -141,10 +138,8 @@ class Tools:
             if len(items) >= max_count:
                 break
         last = items[-1].position if items else after
-        return {
-            "changes": [_describe_change(each) for each in items],
-            "next": last if len(items) >= max_count else max(last, end),
-        }
+        cursor = last if len(items) >= max_count else max(last, end)
+        return {"changes": [_describe_change(each) for each in items], "next": cursor}
 
     async def freshness(self, domain: str | None = None) -> list[dict[str, Any]]:
         """Report how fresh the copy of a domain is: the estimated share of pages whose stored copy is current.
@@ -192,20 +187,18 @@ def _parse_instant(text: str | None) -> datetime | None:
     return instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
 
 
-def _picked(value: object, *names: str) -> dict[str, Any]:
+def _picked(value: object, *names: str) -> Result:
     """Return the named fields of a value; instants become ISO 8601 texts, and enumerations their values."""
     values = {name: getattr(value, name) for name in names}
-    return {
-        name: convert_to_plain(each) if isinstance(each, datetime | Enum) else each for name, each in values.items()
-    }
+    return {name: convert_to_plain(x) if isinstance(x, datetime | Enum) else x for name, x in values.items()}
 
 
-def _describe_change(item: FeedItem) -> dict[str, Any]:
+def _describe_change(item: FeedItem) -> Result:
     blocks = [_picked(each, "part", "before", "after") for each in item.blocks[:MAX_BLOCKS]]
     facts = _picked(item, "position", "at", "url", "title", "change", "magnitude", "version", "moved_to")
     return facts | {"blocks": blocks}
 
 
-def _describe_freshness(report: DomainReport) -> dict[str, Any]:
+def _describe_freshness(report: DomainReport) -> Result:
     counts = ("fetched", "unfetched", "gone", "dead_links", "withheld")
     return _picked(report, "domain", "freshness", *counts, "last_visit_at", "oldest_visit_at", "finding")

@@ -10,15 +10,10 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from crawler import __version__
-from crawler.core.change.word_diff import RunKind, diff_words, shorten_runs
+from crawler.core.change.word_diff import RunKind, diff_words
 from crawler.core.page.outline import BlockKind
-from crawler.notify.message_text import (
-    CONTEXT_CHARS,
-    MAX_CHANGE_CHARS,
-    build_change_history_url,
-    describe_change,
-    format_title,
-)
+from crawler.notify import message_text
+from crawler.notify.message_text import describe_change, format_title
 from crawler.notify.payload import build_content
 from crawler.store.report import FeedItem
 
@@ -56,8 +51,7 @@ def render_atom_feed(items: Sequence[FeedItem], scope: AtomScope, *, at: datetim
     if scope.origin is not None:
         _add_link(feed, "alternate", f"{scope.origin}/", "text/html")
     ET.SubElement(feed, _qualify_tag("generator"), version=__version__).text = "recrawl"
-    author = ET.SubElement(feed, _qualify_tag("author"))
-    _add_text(author, "name", "recrawl")
+    _add_text(ET.SubElement(feed, _qualify_tag("author")), "name", "recrawl")
     for item in items:
         _add_entry(feed, item, scope)
     return bytes(ET.tostring(feed, encoding="utf-8", xml_declaration=True))
@@ -72,11 +66,10 @@ def _add_entry(feed: ET.Element, item: FeedItem, scope: AtomScope) -> None:
     _add_text(entry, "updated", _format_instant(item.at))
     _add_link(entry, "alternate", item.url)
     if scope.origin is not None:
-        _add_link(entry, "related", build_change_history_url(change, scope.origin), "text/html")
+        _add_link(entry, "related", message_text.build_change_history_url(change, scope.origin), "text/html")
     for term in (item.change.value, item.domain):
         ET.SubElement(entry, _qualify_tag("category"), term=_clean_xml(term))
-    content = _add_text(entry, "content", _render_html(change))
-    content.set("type", "html")
+    _add_text(entry, "content", _render_html(change)).set("type", "html")
 
 
 def _render_html(change: dict[str, Any]) -> str:
@@ -88,11 +81,8 @@ def _render_html(change: dict[str, Any]) -> str:
         parts.append(f"<p>on {change['pages']:,} pages</p>")
     for edit in change["blocks"][:MAX_EDITS]:
         runs = diff_words(edit["was"] or "", edit["now"] or "", kind=BlockKind(edit["part"]))
-        marked_text = "".join(
-            _TAGS[run.kind].format(escape(run.text))
-            for run in shorten_runs(runs, context_chars=CONTEXT_CHARS, max_chars=MAX_CHANGE_CHARS)
-        )
-        parts.append(f"<p>{marked_text}</p>")
+        marked = (_TAGS[run.kind].format(escape(run.text)) for run in message_text.shorten_for_message(runs))
+        parts.append(f"<p>{''.join(marked)}</p>")
     remaining = len(change["blocks"]) - MAX_EDITS
     if remaining > 0:
         parts.append(f"<p>and {remaining} more</p>")

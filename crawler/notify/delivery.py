@@ -14,6 +14,8 @@ from crawler.store.subscriptions import DeliveryLocks, Subscription
 
 log = logging.getLogger("recrawl.notify")
 
+OnDelivered = Callable[[DeliveryStats], None]
+
 MAX_CONCURRENT = 64  # subscriptions; each waits for its own target
 FOREVER = timedelta(days=36_500)
 POLL_INTERVAL = timedelta(seconds=2)  # between reads of the feed
@@ -42,28 +44,19 @@ async def deliver(
         return asyncio.get_running_loop().time() < deadline and (stop is None or not stop.is_set())
 
     async with subscriptions.delivery_locks(context.db) as locks, asyncio.TaskGroup() as tasks:
-        delivery_rounds = _DeliveryRounds(
-            context, locks, tasks, subscription_id=subscription_id, may_continue=may_continue
-        )
-        await delivery_rounds.start_round(stats.add)
+        await _DeliveryRounds(context, locks, tasks, subscription_id, may_continue).start_round(stats.add)
     return stats
 
 
 async def keep_delivering(
-    context: DeliveryContext,
-    *,
-    stop: asyncio.Event,
-    on_delivered: Callable[[DeliveryStats], None],
-    subscription_id: int | None = None,
+    context: DeliveryContext, *, stop: asyncio.Event, on_delivered: OnDelivered, subscription_id: int | None = None
 ) -> None:
     """Deliver until `stop` is set, starting a new round every POLL_INTERVAL. Raises StoreUnavailable.
 
     on_delivered: is called with the results of each subscription. A slow target does not delay the others.
     """
     async with subscriptions.delivery_locks(context.db) as locks, asyncio.TaskGroup() as tasks:
-        delivery_rounds = _DeliveryRounds(
-            context, locks, tasks, subscription_id=subscription_id, may_continue=lambda: not stop.is_set()
-        )
+        delivery_rounds = _DeliveryRounds(context, locks, tasks, subscription_id, lambda: not stop.is_set())
         while not stop.is_set():
             await delivery_rounds.start_round(on_delivered)
             with suppress(TimeoutError):
@@ -83,12 +76,11 @@ class _DeliveryRounds:
     _in_progress: set[int] = field(default_factory=set)
     _paused_until: dict[int, float] = field(default_factory=dict)  # in loop time
 
-    async def start_round(self, on_delivered: Callable[[DeliveryStats], None]) -> None:
+    async def start_round(self, on_delivered: OnDelivered) -> None:
         """Update the feed and start a delivery to each subscription."""
         db = self.context.db
-        selected = [
-            each for each in await subscriptions.list_subscriptions(db) if self.subscription_id in {None, each.id}
-        ]
+        listed = await subscriptions.list_subscriptions(db)
+        selected = [each for each in listed if self.subscription_id in {None, each.id}]
         if not selected:
             return
         await report.append_to_feed(db, at=self.context.now())
@@ -99,33 +91,29 @@ class _DeliveryRounds:
                 self._in_progress.add(each.id)
                 self.tasks.create_task(self._deliver_to(each, end, on_delivered), name=f"subscription-{each.id}")
 
-    async def _deliver_to(
-        self, subscription: Subscription, end: int, on_delivered: Callable[[DeliveryStats], None]
-    ) -> None:
+    async def _deliver_to(self, subscription: Subscription, end: int, on_delivered: OnDelivered) -> None:
         stats = DeliveryStats()
         try:
             async with self._slots:
                 if self.may_continue() and await self.locks.acquire(subscription.id):
+                    pause = timedelta(0)
                     try:
-                        await deliver_to_subscription(
-                            self.context, subscription, stats, end=end, may_continue=self.may_continue
-                        )
+                        await deliver_to_subscription(self.context, subscription, stats, end, self.may_continue)
                     except CrawlerError:
                         raise
                     except Exception as error:
                         # A row or change that cannot be read must not stop the other subscriptions.
                         log.exception("subscription.broken", extra={"subscription": subscription.id})
-                        stats.failed[subscription.id] = (
-                            f"an unexpected error occurred ({type(error).__name__}); the log has the details"
-                        )
-                        self._pause(subscription.id, ERROR_PAUSE)
+                        problem = f"an unexpected error occurred ({type(error).__name__})"
+                        stats.failed[subscription.id] = f"{problem}; the log has the details"
+                        pause = ERROR_PAUSE
                     finally:
                         await self.locks.release(subscription.id)
                     if stats.elsewhere:
-                        self._pause(subscription.id, NOT_RUN_HERE_PAUSE)
+                        pause = NOT_RUN_HERE_PAUSE
+                    if pause:
+                        now = asyncio.get_running_loop().time()
+                        self._paused_until[subscription.id] = now + pause.total_seconds()
         finally:
             self._in_progress.discard(subscription.id)
             on_delivered(stats)
-
-    def _pause(self, subscription_id: int, pause: timedelta) -> None:
-        self._paused_until[subscription_id] = asyncio.get_running_loop().time() + pause.total_seconds()

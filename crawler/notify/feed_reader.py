@@ -57,15 +57,13 @@ class ConditionChecker:
         texts: list[str | None] = []
         language = ""
         for number in (previous.version, after):
-            version = (
-                await report.read_version(self.db, domain, item.url, number=number) if number is not None else None
-            )
-            texts.append(
-                await _extract_text(version, parser, mask, is_whole_page=not options.place)
-                if version is not None
-                else None
-            )
-            language = version.version.language if version is not None else language
+            version = text = None
+            if number is not None:
+                version = await report.read_version(self.db, domain, item.url, number=number)
+            if version is not None:
+                text = await _extract_text(version, parser, mask, is_whole_page=not options.place)
+                language = version.version.language
+            texts.append(text)
         was, now = texts
         mark = get_decimal_mark(language)
         if not becomes_true(condition, was, now, mark=mark):
@@ -93,11 +91,8 @@ async def queue_notifications(
         until = min(position + batch_size, end)
         change_filter = ChangeFilter(domain_id=options.domain_id, kinds=options.kinds, after=position, until=until)
         items = await report.read_feed(checker.db, change_filter, max_count=BATCH_SIZE, with_blocks=True)
-        notifications = [
-            notification
-            for item in items
-            if (notification := await _build_notification(options, item, checker, now=now)) is not None
-        ]
+        built = [await _build_notification(options, item, checker, now=now) for item in items]
+        notifications = [each for each in built if each is not None]
         if not await put_notifications(checker.db, subscription.id, notifications, after=position, until=until):
             return queued  # another process has read this part
         position, queued = until, queued + len(notifications)
@@ -114,14 +109,9 @@ async def _build_notification(
     if options.condition is not None and fulfilled is None:
         return None
     release = options.delivery_times.compute_release(item.at)
-    return ChangeNotification(
-        position=item.position,
-        due_at=release.at
-        if release.is_grouped
-        else min(release.at, now),  # without a digest or quiet hours it is due now
-        is_grouped=release.is_grouped,
-        content=build_content(item, fulfilled),
-    )
+    # Without a digest or quiet hours it is due now.
+    due_at, content = release.at if release.is_grouped else min(release.at, now), build_content(item, fulfilled)
+    return ChangeNotification(item.position, due_at=due_at, is_grouped=release.is_grouped, content=content)
 
 
 def _build_rules(domain: Domain, selector: str) -> PageRules:
@@ -129,10 +119,8 @@ def _build_rules(domain: Domain, selector: str) -> PageRules:
     if not selector:
         return PageRules(domain.settings.rules)
     others = [replace(rule, view=replace(rule.view, watch=())) for rule in domain.settings.rules]
-    general_rules = [each for each in others if each.pattern == EVERYWHERE]
-    subscriber_rule = PageRule(
-        EVERYWHERE, view=replace(general_rules[0].view if general_rules else View(), watch=(selector,))
-    )
+    general_view = next((each.view for each in others if each.pattern == EVERYWHERE), View())
+    subscriber_rule = PageRule(EVERYWHERE, view=replace(general_view, watch=(selector,)))
     return PageRules((subscriber_rule, *(each for each in others if each.pattern != EVERYWHERE)))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from crawler.core.alert.condition import ConditionKind
-from crawler.core.change.word_diff import diff_words, format_runs, shorten_runs
+from crawler.core.change.word_diff import WordRun, diff_words, format_runs, shorten_runs
 from crawler.core.page.outline import BlockKind
 from crawler.store.report import EventKind
 
@@ -15,7 +15,6 @@ Content = Mapping[str, Any]
 
 MAX_FULL_CHANGES = 20  # changes of a message with their blocks; the others have one line each
 MAX_EDITS = 3  # blocks of a change
-CONTEXT_CHARS, MAX_CHANGE_CHARS = 60, 240  # characters next to a change, and of the change itself
 MAX_TITLE_CHARS = 120
 HISTORY_PATH = "/page"  # of the web UI (crawler/server/ui/links.py)
 
@@ -50,14 +49,12 @@ _MENTIONS = re.compile(
 )
 _URL = re.compile(r"(\bhttps?://[^\s<>|/?#]*)([^\s<>|]*)", re.IGNORECASE)
 WORD_JOINER = "\u2060"  # invisible, and does not allow a line break
-TEST_SUBJECT = "recrawl: test message"
-TEST_TEXT = "This is a test message. recrawl will send changes here. Nothing has changed now."
 
 
 def format_headline(changes: Sequence[Content]) -> str:
     """Return the subject line."""
     if not changes:
-        return TEST_SUBJECT
+        return "recrawl: test message"
     if len(changes) == 1:
         return f"{describe_change(changes[0])}: {format_title(changes[0])} ({changes[0]['domain']})"
     domains = list(dict.fromkeys(str(change["domain"]) for change in changes))
@@ -70,26 +67,26 @@ def format_headline(changes: Sequence[Content]) -> str:
 def format_changes(changes: Sequence[Content], *, origin: str | None = None) -> str:
     """Return the text of a message. origin: the origin of the web UI for links to page histories, or None."""
     if not changes:
-        return TEST_TEXT
+        return "This is a test message. recrawl will send changes here. Nothing has changed now."
     full = ["\n".join(_format_lines(change, origin=origin)) for change in changes[:MAX_FULL_CHANGES]]
-    rest = [
-        f"{describe_change(change)}: {format_title(change)} {change['url']}" for change in changes[MAX_FULL_CHANGES:]
-    ]
+    rest = [f"{describe_change(each)}: {format_title(each)} {each['url']}" for each in changes[MAX_FULL_CHANGES:]]
     return "\n\n".join([*full, *(["\n".join(rest)] if rest else [])])
+
+
+def shorten_for_message(runs: Sequence[WordRun]) -> tuple[WordRun, ...]:
+    """Return a changed block without the words that are far from any change."""
+    return shorten_runs(runs, context_chars=60, max_chars=240)
 
 
 def describe_change(change: Content) -> str:
     """Return the kind of a change in a few words."""
-    return (
-        _describe_condition(change["condition"])
-        if change.get("condition")
-        else KIND_PHRASES[EventKind(change["change"])][0]
-    )
+    condition = change.get("condition")
+    return _describe_condition(condition) if condition else KIND_PHRASES[EventKind(change["change"])][0]
 
 
 def format_title(change: Content) -> str:
     """Return the title of a page, or its path, as one line of printable characters."""
-    title = make_printable(change["title"] or _get_path(change))
+    title = make_printable(change["title"] or "/" + str(change["url"]).partition("://")[2].partition("/")[2])
     return title if len(title) <= MAX_TITLE_CHARS else f"{title[: MAX_TITLE_CHARS - 1]}\u2026"
 
 
@@ -118,8 +115,7 @@ def _format_lines(change: Content, *, origin: str | None) -> Iterator[str]:
         yield f"on {change['pages']:,} pages"
     for edit in change["blocks"][:MAX_EDITS]:  # the words that differ: [-old-]{+new+}
         runs = diff_words(edit["was"] or "", edit["now"] or "", kind=BlockKind(edit["part"]))
-        shortened = shorten_runs(runs, context_chars=CONTEXT_CHARS, max_chars=MAX_CHANGE_CHARS)
-        yield f"  {make_printable(format_runs(shortened))}"
+        yield f"  {make_printable(format_runs(shorten_for_message(runs)))}"
     remaining = len(change["blocks"]) - MAX_EDITS
     if remaining > 0:
         yield f"  and {remaining} more"
@@ -129,20 +125,13 @@ def _format_lines(change: Content, *, origin: str | None) -> Iterator[str]:
 
 def _describe_condition(fulfilled: Mapping[str, Any]) -> str:
     text, bound = make_printable(str(fulfilled["text"])), fulfilled["bound"]
+    previous = f" (it was {fulfilled['was']:g})" if fulfilled["was"] is not None else ""
     match ConditionKind(fulfilled["kind"]):
         case ConditionKind.APPEARS:
             return f'"{text}" appeared'
         case ConditionKind.DISAPPEARS:
             return f'"{text}" disappeared'
         case ConditionKind.BELOW:
-            return f"{fulfilled['now']:g}, below {bound:g}{_describe_previous(fulfilled)}"
+            return f"{fulfilled['now']:g}, below {bound:g}{previous}"
         case ConditionKind.ABOVE:
-            return f"{fulfilled['now']:g}, above {bound:g}{_describe_previous(fulfilled)}"
-
-
-def _describe_previous(fulfilled: Mapping[str, Any]) -> str:
-    return f" (it was {fulfilled['was']:g})" if fulfilled["was"] is not None else ""
-
-
-def _get_path(change: Content) -> str:
-    return "/" + str(change["url"]).partition("://")[2].partition("/")[2]
+            return f"{fulfilled['now']:g}, above {bound:g}{previous}"

@@ -19,7 +19,6 @@ from crawler.store.report import FeedItem
 KEY_PREFIX = "whsec_"  # optional, before a base64 key
 MIN_KEY_BYTES = 24  # Standard Webhooks 1.0, "Signature scheme"; also rejects most passwords
 KEY_HINT = "Create one with: openssl rand -base64 32"
-SIGNATURE = "v1"
 ENVELOPE_BYTES = 1024  # the size of a message without its changes
 FIELDS = (  # of a change, in this order
     *("position", "domain", "at", "url", "change", "version", "title", "distance_bits", "magnitude", "importance"),
@@ -54,10 +53,8 @@ def encode_body(message: Message, *, text: str, max_bytes: int) -> bytes:
     body = _encode(document)
     if len(body) <= max_bytes:
         return body
-    changes_without_blocks = [
-        {**change, "blocks": [], "blocks_left_out": len(change.get("blocks", ()))} for change in message.changes
-    ]
-    available_bytes = max_bytes - len(_encode(document | {"changes": changes_without_blocks}))
+    bare_changes = [{**each, "blocks": [], "blocks_left_out": len(each.get("blocks", ()))} for each in message.changes]
+    available_bytes = max_bytes - len(_encode(document | {"changes": bare_changes}))
     return _encode(document | {"changes": list(_add_blocks(message.changes, available_bytes=available_bytes))})
 
 
@@ -102,19 +99,13 @@ def build_webhook_headers(token: str, body: bytes, *, key: str | None, at: datet
     Idempotency-Key is for receivers that know that header (draft-ietf-httpapi-idempotency-key).
     """
     timestamp = str(int(at.timestamp()))
-    headers = {
-        "Content-Type": "application/json",
-        "webhook-id": token,
-        "webhook-timestamp": timestamp,
-        "Idempotency-Key": f'"{token}"',
-    }
+    headers = {"Content-Type": "application/json", "webhook-id": token, "webhook-timestamp": timestamp}
+    headers["Idempotency-Key"] = f'"{token}"'
     if key is None:
         return headers
     signed_content = f"{token}.{timestamp}.".encode() + body
-    signatures = [
-        base64.b64encode(hmac.digest(each, signed_content, "sha256")).decode() for each in parse_signing_keys(key)
-    ]
-    return headers | {"webhook-signature": " ".join(f"{SIGNATURE},{each}" for each in signatures)}
+    digests = [hmac.digest(each, signed_content, "sha256") for each in parse_signing_keys(key)]
+    return headers | {"webhook-signature": " ".join(f"v1,{base64.b64encode(each).decode()}" for each in digests)}
 
 
 def parse_signing_keys(secret: str) -> list[bytes]:
@@ -140,8 +131,6 @@ def _decode_key(key: str) -> bytes:
     if not decoded:
         raise ValueError(f"no key after {KEY_PREFIX}: an empty key cannot sign messages")
     if not has_prefix and len(decoded) < MIN_KEY_BYTES:
-        raise ValueError(
-            f"a base64 key of only {len(decoded)} bytes, or a password; Standard Webhooks needs at least"
-            f" {MIN_KEY_BYTES} bytes. {KEY_HINT}"
-        )
+        problem = f"a base64 key of only {len(decoded)} bytes, or a password"
+        raise ValueError(f"{problem}; Standard Webhooks needs at least {MIN_KEY_BYTES} bytes. {KEY_HINT}")
     return decoded

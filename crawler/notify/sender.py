@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -25,7 +25,6 @@ SERVICE_DEADLINE = timedelta(seconds=60)  # mail servers may delay their greetin
 COMMAND_DEADLINE = timedelta(seconds=60)
 TOO_LARGE = 413
 MAX_ERROR_CHARS = 300  # of the end of a program's stderr
-READ_BYTES = 1 << 16
 # Statuses that reject one message only. With others, such as 401, 404 or 503, the receiver accepts no message at all.
 REJECTION_STATUSES = frozenset({400, 409, 411, 413, 415, 422, 431})
 
@@ -111,14 +110,11 @@ class TargetSender:
         )
 
     async def _run_program(self, command: list[str], stdin: bytes, *, deadline: timedelta) -> DeliveryOutcome:
-        return DeliveryOutcome(
-            add_next_step(await run_program(command, stdin, deadline=deadline, environment=self.environment))
-        )
+        why_not = await run_program(command, stdin, deadline=deadline, environment=self.environment)
+        return DeliveryOutcome(add_next_step(why_not))
 
 
-async def run_program(
-    command: Sequence[str], stdin: bytes, *, deadline: timedelta, environment: Mapping[str, str]
-) -> str:
+async def run_program(command: list[str], stdin: bytes, *, deadline: timedelta, environment: Mapping[str, str]) -> str:
     """Run a program in a new session, and kill the whole session at the deadline.
 
     Return the error in a few words, or an empty string on success.
@@ -165,6 +161,6 @@ async def _read_stderr(child: asyncio.subprocess.Process) -> str:
     """Return the end of a program's stderr as one line."""
     assert child.stderr is not None
     tail = b""
-    while part := await child.stderr.read(READ_BYTES):
+    while part := await child.stderr.read(1 << 16):
         tail = (tail + part)[-MAX_ERROR_CHARS:]
     return " ".join(tail.decode("utf-8", errors="replace").split())

@@ -20,12 +20,10 @@ from apprise.manager_attachment import AttachmentManager
 
 from crawler.fetch import guard_sockets
 
-MIN_SECRET_CHARS = 4  # shorter parts of an address are words like "to"
 MAX_ERROR_CHARS = 300
 # Options that name a file, which the service opens and may send: a user who can add a subscription could read all files
 # of this process. `template` is an id for some services and a file for others.
 FILE_OPTIONS = ("keyfile", "pgpkey", "pgpprv", "pgppub", "subfile")
-FILE_OR_ID = "template"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +61,8 @@ def _parse_service(url: str) -> apprise.NotifyBase | str:
     service = None if file_option is not None else apprise.Apprise.instantiate(url)
     if isinstance(service, apprise.NotifyBase):
         return service
-    if file_option is None and FILE_OR_ID in names:
-        file_option = FILE_OR_ID
+    if file_option is None and "template" in names:
+        file_option = "template"
     if file_option is not None:
         return f"the option {file_option}= would open a local file, which is not allowed: remove it from the address"
     return "apprise does not support this address (see github.com/caronc/apprise/wiki for all services)"
@@ -79,8 +77,7 @@ def send(url: str, *, subject: str, text: str, allow_private: bool) -> str:
 
     allow_private: whether private and loopback addresses are allowed, as in guard_sockets. Redirects are not followed.
     """
-    collector = _LogCollector()
-    log = logging.getLogger("apprise")
+    log, collector = logging.getLogger("apprise"), _LogCollector()
     log.handlers, log.propagate, log.disabled = [collector], False, False
     log.setLevel(logging.WARNING)
     redirects = _refuse_redirects()
@@ -108,10 +105,8 @@ def _refuse_redirects() -> list[str]:
 
     def get_redirect_target(_: object, response: requests.Response) -> None:
         if response.is_redirect:
-            redirects.append(
-                f"the address redirects (status {response.status_code}), and redirects are not followed: "
-                "use the address that it redirects to"
-            )
+            problem = f"the address redirects (status {response.status_code}), and redirects are not followed"
+            redirects.append(f"{problem}: use the address that it redirects to")
 
     setattr(requests.Session, "get_redirect_target", get_redirect_target)  # noqa: B010 - it replaces a method
     return redirects
@@ -134,15 +129,15 @@ def redact_secrets(text: str, url: str) -> str:
     parts = {url, *re.split(r"[/?&=:@#,]+", url.partition("://")[2])}
     parts |= {split.netloc, split.username or "", split.password or ""}
     spellings = {each for part in parts for each in (part, unquote(part), quote(unquote(part), safe=""))}
-    for part in sorted((each for each in spellings if len(each) >= MIN_SECRET_CHARS), key=len, reverse=True):
+    # Shorter parts of an address are words like "to".
+    for part in sorted((each for each in spellings if len(each) >= 4), key=len, reverse=True):
         text = text.replace(part, "***")
     return text
 
 
 def main() -> int:
     """Send the message that stdin describes."""
-    given = json.load(sys.stdin)
-    why_not = send(**given)
+    why_not = send(**json.load(sys.stdin))
     sys.stderr.write(why_not)
     return 1 if why_not else 0
 

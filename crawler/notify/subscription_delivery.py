@@ -13,17 +13,11 @@ from crawler.core.http.backoff import parse_retry_after
 from crawler.core.http.credentials import parse_reference
 from crawler.engine.machine import build_child_environment
 from crawler.engine.parsing.parser_pool import ParserPool
+from crawler.notify import target as targets
 from crawler.notify.feed_reader import ConditionChecker, queue_notifications
 from crawler.notify.payload import compute_part_sizes, parse_signing_keys
 from crawler.notify.sender import MAX_CHANGES, DeliveryOutcome, TargetSender
-from crawler.notify.target import (
-    FindSecret,
-    TargetKind,
-    TargetUnavailable,
-    get_signed_text,
-    resolve_secret,
-    resolve_target,
-)
+from crawler.notify.target import FindSecret, TargetKind, TargetUnavailable
 from crawler.store import outbox, subscriptions
 from crawler.store.database import Database
 from crawler.store.outbox import Message
@@ -88,13 +82,7 @@ class DeliveryStats:
 
     def as_dict(self) -> dict[str, object]:
         """Return the figures by name, for JSON."""
-        return {
-            "put": self.put,
-            "messages": self.messages,
-            "changes": self.changes,
-            "failed": self.failed,
-            "elsewhere": self.elsewhere,
-        }
+        return {name: getattr(self, name) for name in ("put", "messages", "changes", "failed", "elsewhere")}
 
     @property
     def undelivered(self) -> dict[int, str]:
@@ -103,12 +91,7 @@ class DeliveryStats:
 
 
 async def deliver_to_subscription(
-    context: DeliveryContext,
-    candidate: Subscription,
-    stats: DeliveryStats,
-    *,
-    end: int,
-    may_continue: Callable[[], bool],
+    context: DeliveryContext, candidate: Subscription, stats: DeliveryStats, end: int, may_continue: Callable[[], bool]
 ) -> None:
     """Read the feed for one subscription and send its due messages, unless it is paused or backing off."""
     subscription = await subscriptions.find_subscription(context.db, candidate.id)  # read again now that it is locked
@@ -122,15 +105,13 @@ async def deliver_to_subscription(
         end = min(end, subscription.pause_position)
     checker = ConditionChecker(context.db, context.parsers)
     stats.put += await queue_notifications(checker, subscription, end=end, now=context.now(), may_continue=may_continue)
-    if subscription.paused_at is not None:
-        return
-    if subscription.resume_at is not None and subscription.resume_at > context.now():
-        return
-    await _send_due(context, subscription, stats, may_continue=may_continue)
+    is_backing_off = subscription.resume_at is not None and subscription.resume_at > context.now()
+    if subscription.paused_at is None and not is_backing_off:
+        await _send_due(context, subscription, stats, may_continue)
 
 
 async def _send_due(
-    context: DeliveryContext, subscription: Subscription, stats: DeliveryStats, *, may_continue: Callable[[], bool]
+    context: DeliveryContext, subscription: Subscription, stats: DeliveryStats, may_continue: Callable[[], bool]
 ) -> None:
     """Send the due messages of a subscription one after the other, until its target fails."""
     sender: TargetSender | None = None
@@ -144,7 +125,8 @@ async def _send_due(
                 if sender is None:
                     sender = await stack.enter_async_context(await _open_sender(context, subscription))
             except TargetUnavailable as error:
-                await _record_missing_target(context, subscription, str(error), stats)
+                stats.failed[subscription.id] = str(error)
+                await _record_missing_target(context, subscription, str(error))
                 break
             parts = compute_part_sizes(message, max_bytes=subscription.max_bytes) if sender.is_bounded else []
             if len(parts) > 1:
@@ -183,7 +165,7 @@ async def _prepare_next_message(context: DeliveryContext, subscription: Subscrip
         return message
     if not await outbox.is_due(context.db, subscription.id, at=now):
         return None  # before the target is resolved, which may query a Prefect server
-    kind = (await resolve_target(subscription.options.target, context.find_secret)).kind
+    kind = (await targets.resolve_target(subscription.options.target, context.find_secret)).kind
     await _find_signing_key(context, subscription)  # first, so that no message ages while the key is missing
     is_joined = kind not in {TargetKind.WEBHOOK, TargetKind.COMMAND}  # one email has many changes
     message_count = await outbox.make_messages(
@@ -197,20 +179,17 @@ async def _prepare_next_message(context: DeliveryContext, subscription: Subscrip
     return await outbox.find_next_message(context.db, subscription.id, at=now) if message_count else None
 
 
-async def _record_missing_target(
-    context: DeliveryContext, subscription: Subscription, why: str, stats: DeliveryStats
-) -> None:
+async def _record_missing_target(context: DeliveryContext, subscription: Subscription, why: str) -> None:
     """Record that the target or signing key is missing, and schedule the next attempt with back-off."""
     now = context.now()
     log.info("target.lacking", extra={"subscription": subscription.id, "why": why})
-    stats.failed[subscription.id] = why
     resume_at = compute_next_try(subscription.failures + 1, retry_after=None, now=now)
     await outbox.record_missing_target(context.db, subscription.id, resume_at=resume_at, error=why, at=now)
 
 
 async def _open_sender(context: DeliveryContext, subscription: Subscription) -> TargetSender:
     options = subscription.options
-    target = await resolve_target(options.target, context.find_secret)
+    target = await targets.resolve_target(options.target, context.find_secret)
     key = await _find_signing_key(context, subscription)
     return TargetSender(
         target,
@@ -228,7 +207,7 @@ async def _find_signing_key(context: DeliveryContext, subscription: Subscription
     secret = subscription.options.secret
     if not secret:
         return None
-    key = await resolve_secret(parse_reference(secret), context.find_secret)
+    key = await targets.resolve_secret(parse_reference(secret), context.find_secret)
     try:
         _ = parse_signing_keys(key)
     except ValueError as error:
@@ -237,31 +216,27 @@ async def _find_signing_key(context: DeliveryContext, subscription: Subscription
 
 
 async def _record_outcome(
-    context: DeliveryContext,
-    subscription: Subscription,
-    message: Message,
-    outcome: DeliveryOutcome,
-    stats: DeliveryStats,
+    context: DeliveryContext, subscription: Subscription, sent: Message, outcome: DeliveryOutcome, stats: DeliveryStats
 ) -> bool:
-    """Record the outcome of a message. Return whether the next message may be sent."""
+    """Record the outcome of a sent. Return whether the next sent may be sent."""
     now = context.now()
     if not outcome.why_not:
-        await outbox.record_delivery(context.db, message, at=now)
+        await outbox.record_delivery(context.db, sent, at=now)
         stats.messages += 1
-        stats.positions.update(change["position"] for change in message.changes)
+        stats.positions.update(change["position"] for change in sent.changes)
         return True
-    facts = {"subscription": subscription.id, "token": str(message.token), "why": outcome.why_not}
-    log.info("message.not_taken", extra=facts)
+    facts = {"subscription": subscription.id, "token": str(sent.token), "why": outcome.why_not}
+    log.info("sent.not_taken", extra=facts)
     stats.failed[subscription.id] = outcome.why_not
     requested_wait = parse_retry_after(outcome.retry_after, now=now, server_date=outcome.date)
-    waiting_since = max(message.created_at, subscription.failing_since or message.created_at)
+    waiting_since = max(sent.created_at, subscription.failing_since or sent.created_at)
     await outbox.record_failure(
         context.db,
-        message,
+        sent,
         error=outcome.why_not,
         at=now,
-        next_try_at=compute_next_try(message.tries + 1, retry_after=requested_wait, now=now),
-        is_dead=should_give_up(message.tries + 1, waiting_since=waiting_since, now=now),
+        next_try_at=compute_next_try(sent.tries + 1, retry_after=requested_wait, now=now),
+        is_dead=should_give_up(sent.tries + 1, waiting_since=waiting_since, now=now),
         resume_at=None
         if outcome.is_message_rejected
         else compute_next_try(subscription.failures + 1, retry_after=requested_wait, now=now),
@@ -276,9 +251,7 @@ async def send_test(context: DeliveryContext, subscription: Subscription) -> str
     """
     if not may_run(subscription, context.sign):
         return explain_not_run_here(subscription)
-    message = Message(
-        id=0, subscription_id=subscription.id, token=uuid4(), tries=0, created_at=context.now(), changes=()
-    )
+    message = Message(0, subscription.id, token=uuid4(), tries=0, created_at=context.now(), changes=())
     try:
         async with await _open_sender(context, subscription) as sender:
             why_not = (await sender.send(message, at=context.real_now(), max_bytes=subscription.max_bytes)).why_not
@@ -291,7 +264,7 @@ async def send_test(context: DeliveryContext, subscription: Subscription) -> str
 
 def may_run(subscription: Subscription, sign: Callable[[str], str] | None) -> bool:
     """Return whether this process may deliver: a command runs only in the RECRAWL_HOME in which it was added."""
-    text = get_signed_text(subscription.options.target)
+    text = targets.get_signed_text(subscription.options.target)
     return not text or (sign is not None and sign(text) == subscription.options.seal)
 
 

@@ -16,19 +16,13 @@ from crawler.errors import BadInput
 COMMAND_PREFIX = "command:"
 WEB_SCHEMES = ("http", "https")
 # Query parameters that hold credentials, by the names that receivers use; `sig` is the signature of Azure.
-SECRET_PARAMETERS = frozenset(
-    (
-        *("access_token", "api_key", "api-key", "apikey", "auth", "auth_token", "authorization"),
-        *("client_secret", "code"),
-        *("key", "pass", "passwd", "password", "pwd", "secret", "sig", "signature", "token", "x-api-key"),
-    )
-)
+SECRET_PARAMETERS = {
+    *("access_token", "api_key", "api-key", "apikey", "auth", "auth_token", "authorization", "client_secret", "code"),
+    *("key", "pass", "passwd", "password", "pwd", "secret", "sig", "signature", "token", "x-api-key"),
+}
 MAX_CHARS = 4000
-LOCALHOST = "localhost"  # always this machine (RFC 6761, 6.3)
 NEXT_STEP = "; if the receiver is yours, add the subscription with --allow-private"
-REFERENCE_HINT = (
-    "store the whole address in a variable and use env:NAME, or in a Prefect secret block and use block:NAME"
-)
+ADDRESS_HINT = "store the whole address in a variable and use env:NAME, or in a Prefect secret block and use block:NAME"
 TARGET_FORMS = "an https address, an apprise address such as mailto://..., command:PROGRAM, env:NAME or block:NAME"
 
 # Returns the secret of a reference, or None.
@@ -72,7 +66,7 @@ def check_target(text: str, *, allow_private: bool = False) -> str:
     if target is None:
         raise BadInput(f"a target is {TARGET_FORMS}")
     if "@" in _get_authority(text):
-        raise BadInput(f"this address contains a secret, which must not be typed: {REFERENCE_HINT}")
+        raise BadInput(f"this address contains a secret, which must not be typed: {ADDRESS_HINT}")
     if target.kind is TargetKind.SERVICE:
         from crawler.notify.services import check_service  # the import takes a third of a second
 
@@ -83,7 +77,7 @@ def check_target(text: str, *, allow_private: bool = False) -> str:
     else:
         hosts, has_secret = (urlsplit(text).hostname or "",), _is_secret_webhook(text)
     if has_secret:
-        raise BadInput(f"this address contains a secret, which must not be typed: {REFERENCE_HINT}")
+        raise BadInput(f"this address contains a secret, which must not be typed: {ADDRESS_HINT}")
     for host in hosts:
         _check_host(host, allow_private=allow_private)
     return text
@@ -162,7 +156,7 @@ def _check_host(host: str, *, allow_private: bool) -> None:
     from crawler.fetch import NOT_AN_ADDRESS, find_refusal  # as above
 
     host = host.strip("[]").rstrip(".").lower()
-    is_local = host == LOCALHOST or host.endswith(f".{LOCALHOST}")
+    is_local = host == "localhost" or host.endswith(".localhost")  # always this machine (RFC 6761, 6.3)
     why = find_refusal("127.0.0.1" if is_local else host, allow_private=allow_private)
     if why is not None and why != NOT_AN_ADDRESS:
         raise BadInput(add_next_step(f"messages to {host} are not allowed, since it is {why}"))

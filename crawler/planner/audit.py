@@ -1,6 +1,6 @@
 """Audits: visit random samples of pages to check the reported freshness."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -57,18 +57,15 @@ async def audit_domains(db: Database, *, at: datetime, only: Domain | None = Non
 
 def list_findings(audits: Sequence[DomainAudit]) -> list[AuditFinding]:
     """Return reports that are wrong, those shown by audits first, for each domain and for all together."""
-    return [
-        *_find_off(audits, lambda each: each.calibration.audits, by_chance=True),
-        *_find_off(audits, lambda each: each.calibration.scheduled, by_chance=False),
-    ]
+    by_audits = [each.calibration.audits for each in audits]
+    by_schedule = [each.calibration.scheduled for each in audits]
+    return _find_off(audits, by_audits, by_chance=True) + _find_off(audits, by_schedule, by_chance=False)
 
 
-def _find_off(
-    audits: Sequence[DomainAudit], part: Callable[[DomainAudit], Agreement], *, by_chance: bool
-) -> list[AuditFinding]:
-    agreements = [(str(each.domain.authority), part(each)) for each in audits]
+def _find_off(audits: Sequence[DomainAudit], parts: list[Agreement], *, by_chance: bool) -> list[AuditFinding]:
+    agreements = [(str(each.domain.authority), part) for each, part in zip(audits, parts, strict=True)]
     if len(audits) > 1:
-        agreements.append((ALL, pool_agreements([part(each) for each in audits])))
+        agreements.append((ALL, pool_agreements(parts)))
     return [AuditFinding(name, agreement, by_chance) for name, agreement in agreements if agreement.is_off]
 
 

@@ -1,7 +1,7 @@
 """Forecast the freshness of a domain at its current budget, and at a tenth to ten times of it."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -15,15 +15,8 @@ from crawler.core.budget.shadow_price import Budget, Workload
 from crawler.core.domain import Domain
 from crawler.core.freshness.policies import VALUE_POLICY
 from crawler.errors import BadInput
-from crawler.planner.plan import (
-    DomainForecast,
-    build_work,
-    choose_policy,
-    compute_limits,
-    forecast_domains,
-    get_overall_budget,
-    get_shares,
-)
+from crawler.planner import plan as planning
+from crawler.planner.plan import DomainForecast, build_work, get_overall_budget
 from crawler.settings import Settings
 from crawler.store import plan, report
 from crawler.store.database import Database
@@ -118,7 +111,7 @@ async def compute_forecast(
     is_alone = is_planned and get_overall_budget(settings) == UNLIMITED
     if not is_alone and max_domains is not None and await report.count_domains(db) > max_domains:
         return None
-    forecasts, _ = await forecast_domains(
+    forecasts, _ = await planning.forecast_domains(
         db, at=at, settings=settings, only=domain if is_alone else None, refits=not is_planned, sample_size=sample_size
     )
     chosen = next((each for each in forecasts if each.input.domain.id == domain.id), None)
@@ -126,7 +119,7 @@ async def compute_forecast(
         raise BadInput(f"{domain.authority} is no longer registered")
     if not chosen.sample.fetched_pages:
         return None
-    terms, overall = compute_limits(chosen.input, 1.0, settings, at=at), get_overall_budget(settings)
+    terms, overall = planning.compute_limits(chosen.input, 1.0, settings, at=at), get_overall_budget(settings)
     budget, source = _choose_budget(terms, chosen.plan, overall)
     plain, equal = _compute_plain_freshness(chosen, terms, budget, settings)
     return Forecast(
@@ -143,27 +136,22 @@ async def compute_forecast(
         source=source,
         cap=terms.polite_requests,
         overall=overall.requests,
-        steps=_build_steps(chosen, terms, budget, min(terms.polite_requests, overall.requests), settings),
+        steps=tuple(_build_steps(chosen, terms, budget, min(terms.polite_requests, overall.requests), settings)),
         policies=_compare_policies(chosen, terms, settings) if budget else (),
         plain_freshness=plain,
         equal_freshness=equal,
     )
 
 
-def _compare_policies(
-    domain_forecast: DomainForecast, terms: DomainLimits, settings: Settings
-) -> Sequence[PolicyForecast]:
+def _compare_policies(chosen: DomainForecast, terms: DomainLimits, settings: Settings) -> Sequence[PolicyForecast]:
     """Compare the domain's revisit policy, at the current shadow price, with other policies."""
-    by_price = build_work(
-        domain_forecast.input, domain_forecast.sample, domain_forecast.priors, settings, revisit=VALUE_POLICY
-    )
-    domain_settings, expectation = domain_forecast.input.domain.settings, domain_forecast.plan.expected
+    by_price = build_work(chosen.input, chosen.sample, chosen.priors, settings, revisit=VALUE_POLICY)
+    expectation = chosen.plan.expected
     if not terms.scales_gaps:
-        shadow_price = _apply_correction(
-            domain_forecast.input.price or ShadowPrice(settings.min_value), domain_forecast.input.price_correction
-        )
-        expectation = compute_domain_expectation(domain_forecast.work.fetched, shadow_price)
-    return compare_policies(by_price.fetched, expectation, policy=domain_settings.revisit)
+        base_price = chosen.input.price or ShadowPrice(settings.min_value)
+        shadow_price = _apply_correction(base_price, chosen.input.price_correction)
+        expectation = compute_domain_expectation(chosen.work.fetched, shadow_price)
+    return compare_policies(by_price.fetched, expectation, policy=chosen.input.domain.settings.revisit)
 
 
 def _compute_plain_freshness(
@@ -171,7 +159,8 @@ def _compute_plain_freshness(
 ) -> tuple[float, float] | tuple[None, None]:
     """Return the freshness with all pages counted equally: by the domain's importance mix, and by equal weights."""
     domain_settings = domain_forecast.input.domain.settings
-    if not budget or not domain_settings.importance_mix or choose_policy(domain_settings, settings) is not VALUE_POLICY:
+    is_by_value = planning.choose_policy(domain_settings, settings) is VALUE_POLICY
+    if not budget or not domain_settings.importance_mix or not is_by_value:
         return None, None
     samples = (domain_forecast.sample.with_equal_importance(), domain_forecast.sample.with_equal_weights())
     works = (build_work(domain_forecast.input, each, domain_forecast.priors, settings) for each in samples)
@@ -185,15 +174,9 @@ def _apply_correction(shadow_price: ShadowPrice, correction: float) -> ShadowPri
 
 def _choose_budget(terms: DomainLimits, current_plan: DomainPlan, overall: Budget) -> tuple[float, BudgetSource]:
     """Return how many requests per day the domain may make, and what determines that."""
-    domain_budget, target_requests = (
-        terms.budget.requests,
-        math.inf if current_plan.target_requests is None else current_plan.target_requests,
-    )
-    requested, source = (
-        (target_requests, BudgetSource.TARGET)
-        if target_requests < domain_budget
-        else (domain_budget, BudgetSource.BUDGET)
-    )
+    requested, source, target_requests = terms.budget.requests, BudgetSource.BUDGET, current_plan.target_requests
+    if target_requests is not None and target_requests < requested:
+        requested, source = target_requests, BudgetSource.TARGET
     part = compute_request_limit(current_plan.requests)
     if overall != UNLIMITED and part < NEARLY * min(requested, terms.polite_requests):
         return min(part, overall.requests), BudgetSource.OVERALL
@@ -201,27 +184,19 @@ def _choose_budget(terms: DomainLimits, current_plan: DomainPlan, overall: Budge
 
 
 def _build_steps(
-    domain_forecast: DomainForecast, terms: DomainLimits, budget: float, max_requests: float, settings: Settings
-) -> list[ForecastStep]:
-    """Return outcomes of a tenth to ten times the budget; without a budget, of the requests at the default price."""
-    base = budget or compute_budget(
-        compute_requests(domain_forecast.work, ShadowPrice(settings.min_value), limit=terms.polite_requests)
-    )
-    return [
-        ForecastStep(
-            factor if budget else None,
-            base * factor,
-            base * factor <= max_requests,
-            domain_forecast.plan
-            if budget and factor == 1.0
-            else _solve_at(domain_forecast.work, terms, base, factor, settings),
-        )
-        for factor in FACTORS
-    ]
+    chosen: DomainForecast, terms: DomainLimits, budget: float, max_requests: float, settings: Settings
+) -> Iterator[ForecastStep]:
+    """Yield outcomes of a tenth to ten times the budget; without a budget, of the requests at the default price."""
+    work, price = chosen.work, ShadowPrice(settings.min_value)
+    base = budget or compute_budget(compute_requests(work, price, limit=terms.polite_requests))
+    for factor in FACTORS:
+        is_current = budget and factor == 1.0
+        solved = chosen.plan if is_current else _solve_at(work, terms, base, factor, settings)
+        yield ForecastStep(factor if budget else None, base * factor, base * factor <= max_requests, solved)
 
 
 def _solve_at(work: Workload, terms: DomainLimits, base: float, factor: float, settings: Settings) -> DomainPlan:
     """Return the plan for a multiple of `base` requests per day, ignoring a target freshness."""
     budget = Budget(base * factor, terms.budget.received_bytes * factor)
     scaled = replace(terms, budget=budget, target_freshness=None, spends_all=True)
-    return solve_plans([work], [scaled], shares=get_shares(settings))[0]
+    return solve_plans([work], [scaled], shares=planning.get_shares(settings))[0]

@@ -46,31 +46,20 @@ def compute_due(explanation: Explanation, page: PageFacts, rules: PageRules) -> 
     rules: the page rules of its domain, with the scores of plugins.
     """
     terms = explanation.terms
-    if (
-        page.state is not State.FETCHED
-        or page.last_good_at is None
-        or not page.version
-        or page.failures
-        or terms is None
-    ):
+    if page.state is not State.FETCHED or page.last_good_at is None or terms is None:
+        return None
+    if not page.version or page.failures:
         return None
     rule_terms = rules.merge_terms(page.url)
     if terms.once:
         return Due(Bound.ONCE, by_rule=True, gap=None, at=None)
     if not isinstance(terms.revisit, ValuePolicy):
         return _compute_policy_due(page, terms)
-    weight = compute_weight(
-        page.visit_importance
-        * rule_terms.weight
-        * rules.compute_score(page.url)
-        * compute_page_magnitude_factor(page, terms)
-    )
-    recall, ahead = _compute_signal_terms(page, explanation)
+    importance = page.visit_importance * rule_terms.weight * rules.compute_score(page.url)
+    weight = compute_weight(importance * compute_page_magnitude_factor(page, terms))
+    (recall, ahead), rate = _compute_signal_terms(page, explanation), page.rate_estimate
     bounds = {"min_interval": 0.0, "max_interval": NO_BOUND_DAYS, "recall": recall, "ahead": ahead}
-    days = (
-        float(compute_due_gap(page.rate_estimate.a, page.rate_estimate.b, weight, terms.shadow_price, **bounds))
-        - page.activity_ahead
-    )
+    days = float(compute_due_gap(rate.a, rate.b, weight, terms.shadow_price, **bounds)) - page.activity_ahead
     if days >= terms.max_interval / DAY:
         bound, by_rule, gap = Bound.MAX, rule_terms.max_interval is not None, terms.max_interval
     elif days <= terms.min_interval / DAY:
@@ -101,32 +90,21 @@ def compute_visit_value(explanation: Explanation, page: PageFacts, rules: PageRu
     terms = explanation.terms
     if page.last_good_at is None or page.version == 0 or terms is None or not isinstance(terms.revisit, ValuePolicy):
         return None
-    weight = compute_weight(
-        page.visit_importance * rules.compute_weight(page.url) * compute_page_magnitude_factor(page, terms)
-    )
-    recall, ahead = _compute_signal_terms(page, explanation)
-    aged_days = (1 - recall) * _compute_unseen_days(page, explanation) + ahead
-    return float(
-        compute_values_with_signals(
-            page.rate_estimate.a,
-            page.rate_estimate.b,
-            weight,
-            aged_days,
-            ahead=ahead,
-            max_interval=terms.max_interval / DAY,
-        )
-    )
+    importance = page.visit_importance * rules.compute_weight(page.url)
+    weight = compute_weight(importance * compute_page_magnitude_factor(page, terms))
+    (recall, ahead), rate = _compute_signal_terms(page, explanation), page.rate_estimate
+    aged_days, max_interval = (1 - recall) * _compute_unseen_days(page, explanation) + ahead, terms.max_interval / DAY
+    value = compute_values_with_signals(rate.a, rate.b, weight, aged_days, ahead=ahead, max_interval=max_interval)
+    return float(value)
 
 
 def compute_chance_unchanged(explanation: Explanation, page: PageFacts) -> float | None:
     """Return the probability that a page has not changed since its last good visit; None if it is unknown."""
     if not page.freshness or page.last_good_at is None:
         return page.freshness
-    rate_estimate = page.rate_estimate
-    days = compute_aged_days(
-        rate_estimate.a, rate_estimate.b, _compute_unseen_days(page, explanation), _combine_signals(page, explanation)
-    )
-    return float(compute_fresh_chance(rate_estimate.a, rate_estimate.b, days))
+    rate, unseen_days = page.rate_estimate, _compute_unseen_days(page, explanation)
+    days = compute_aged_days(rate.a, rate.b, unseen_days, _combine_signals(page, explanation))
+    return float(compute_fresh_chance(rate.a, rate.b, days))
 
 
 def compute_page_magnitude_factor(page: PageFacts, terms: VisitTerms) -> float:
@@ -136,9 +114,8 @@ def compute_page_magnitude_factor(page: PageFacts, terms: VisitTerms) -> float:
 
 def _combine_signals(page: PageFacts, explanation: Explanation) -> SignalState:
     """Return the combined change signals about the page since its last good visit."""
-    return combine_page_signals(
-        page.rate_estimate, page.signals, explanation.terms.sources if explanation.terms is not None else ()
-    )
+    sources = explanation.terms.sources if explanation.terms is not None else ()
+    return combine_page_signals(page.rate_estimate, page.signals, sources)
 
 
 def _compute_unseen_days(page: PageFacts, explanation: Explanation) -> float:

@@ -4,19 +4,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import chain
 
+from crawler.core.budget import sample as samplings
 from crawler.core.budget.constraints import DomainLimits, compute_budget
 from crawler.core.budget.cost import ShadowPrice
 from crawler.core.budget.domain_plans import DomainPlan, has_price_moved, solve_plans
 from crawler.core.budget.hours import Hours, compute_day_share, list_week_spans
 from crawler.core.budget.page_arrays import MIN_SAMPLE_PER_DOMAIN, SAMPLE_SIZE
-from crawler.core.budget.sample import (
-    PageSample,
-    RefittedPriors,
-    build_workload,
-    refit_all_priors,
-    refit_sample_magnitudes,
-)
+from crawler.core.budget.sample import PageSample, RefittedPriors
 from crawler.core.budget.shadow_price import Budget, Shares, Workload, update_price_correction
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
@@ -88,11 +84,9 @@ async def _write_plan(db: Database, forecast: DomainForecast, settings: Settings
     correction = plan_input.price_correction if forecast.is_suspended else _correct_price(plan_input, solved, at=at)
     target_requests, budget = solved.target_requests, domain.settings.budget_per_day
     if target_requests is not None:  # of an average day; days without open hours leave theirs to the other days
-        target_requests = min(
-            math.ceil(target_requests / compute_open_day_share(domain.hours, at=at)),
-            MAX_REQUESTS if budget is None else budget,
-        )
-    by_group, mean = refit_sample_magnitudes(forecast.sample)
+        target_requests = math.ceil(target_requests / compute_open_day_share(domain.hours, at=at))
+        target_requests = min(target_requests, MAX_REQUESTS if budget is None else budget)
+    by_group, mean = samplings.refit_sample_magnitudes(forecast.sample)
     row = PlanRow(
         importance=forecast.importance,
         shadow_price=solved.shadow_price,
@@ -105,17 +99,15 @@ async def _write_plan(db: Database, forecast: DomainForecast, settings: Settings
         magnitudes=by_group,
         mean_magnitude=mean,
     )
-    shadow_price = solved.shadow_price or ShadowPrice(settings.min_value)
-    rescores_pages = has_price_moved(
-        plan_input.price or ShadowPrice(settings.min_value), shadow_price, forecast.work.fetched
-    )
+    default_price = ShadowPrice(settings.min_value)
+    shadow_price = solved.shadow_price or default_price
+    rescores_pages = has_price_moved(plan_input.price or default_price, shadow_price, forecast.work.fetched)
     uses_whole_budget = settings.uses_whole_budget(domain.settings) and not forecast.is_suspended
     await plan.write_plan(db, domain, row, rescores_pages=rescores_pages, at=at, uses_whole_budget=uses_whole_budget)
     await plan.learn_activity(db, domain, at=at)
-    current_plan = replace(solved, requests=0.0) if forecast.is_suspended else solved
-    return PlannedDomain(
-        domain, forecast.importance, forecast.sample.fetched_pages, shadow_price, correction, current_plan
-    )
+    solved = replace(solved, requests=0.0) if forecast.is_suspended else solved
+    fetched = forecast.sample.fetched_pages
+    return PlannedDomain(domain, forecast.importance, fetched, shadow_price, correction, solved)
 
 
 async def forecast_domains(
@@ -136,15 +128,13 @@ async def forecast_domains(
     inputs = await plan.read_plan_inputs(db, at=at, only=only)
     importances = await _compute_importances(db, inputs)
     defaults = add_plugin_defaults(settings.defaults, settings.plugins)
-    samples = [
-        await sample_domain(
-            db, each, sample_size=_compute_sample_size(each, inputs, sample_size), at=at, defaults=defaults
-        )
-        for each in inputs
-    ]
+    samples = []
+    for each in inputs:
+        size = _compute_sample_size(each, inputs, sample_size)
+        samples.append(await sample_domain(db, each, sample_size=size, at=at, defaults=defaults))
     priors = RefittedPriors([each.priors for each in samples], ())
     if refits:
-        priors = refit_all_priors(samples, [classify_site(each.domain.authority) for each in inputs])
+        priors = samplings.refit_all_priors(samples, [classify_site(each.domain.authority) for each in inputs])
     works = [build_work(*each, settings) for each in zip(inputs, samples, priors.domains, strict=True)]
     terms = [compute_limits(*each, settings, at=at) for each in zip(inputs, importances, strict=True)]
     suspended = [each.is_suspended(at=at, min_duration=HOUR) for each in inputs]
@@ -179,11 +169,8 @@ async def _compute_importances(db: Database, inputs: Sequence[PlanInput]) -> lis
 def _compute_sample_size(plan_input: PlanInput, inputs: Sequence[PlanInput], sample_size: int) -> int:
     """Return how many of the domain's pages to read: in proportion to its size, but with a minimum for small ones."""
     tracked = max(sum(each.tracked for each in inputs), 1)
-    return max(
-        sample_size * plan_input.tracked // tracked,
-        min(MIN_SAMPLE_PER_DOMAIN, MAX_SAMPLES * sample_size // len(inputs)),
-        1,
-    )
+    min_size = min(MIN_SAMPLE_PER_DOMAIN, MAX_SAMPLES * sample_size // len(inputs))
+    return max(sample_size * plan_input.tracked // tracked, min_size, 1)
 
 
 def build_work(
@@ -196,7 +183,7 @@ def build_work(
 ) -> Workload:
     """Build the workload of a domain with the intervals of a revisit policy; None: the domain's own policy."""
     domain_settings = plan_input.domain.settings
-    return build_workload(
+    return samplings.build_workload(
         sample,
         priors,
         min_interval_days=settings.min_interval / DAY,
@@ -216,12 +203,10 @@ def compute_limits(plan_input: PlanInput, importance: float, settings: Settings,
     domain_settings, hours = plan_input.domain.settings, plan_input.domain.hours
     delay_s, cap = _compute_pace(plan_input, settings, at=at)
     open_days = compute_open_day_share(hours, at=at)
+    budgets = (domain_settings.budget_per_day, domain_settings.bytes_per_day)
     return DomainLimits(
         importance=importance,
-        budget=Budget(
-            _default_to_no_limit(domain_settings.budget_per_day) * open_days,
-            _default_to_no_limit(domain_settings.bytes_per_day) * open_days,
-        ),
+        budget=Budget(*(_default_to_no_limit(each) * open_days for each in budgets)),
         delay_s=delay_s,
         polite_requests=cap,
         is_always_open=hours.is_always,
@@ -250,11 +235,10 @@ def _compute_pace(plan_input: PlanInput, settings: Settings, *, at: datetime) ->
     if not (default_delay_s or min_delay_s):
         return 0.0, NO_LIMIT
     week = list_week_spans(hours, at)
-    sequential_requests = sum(
-        span.length.total_seconds() / max(default_delay_s / span.speed, min_delay_s) for day in week for span in day
-    )
+    spans = chain.from_iterable(week)
+    requests = sum(span.length.total_seconds() / max(default_delay_s / span.speed, min_delay_s) for span in spans)
     connections = settings.choose_parallelism(domain.settings, is_own=domain.is_own_server)
-    return max(default_delay_s, min_delay_s), sequential_requests / len(week) * connections
+    return max(default_delay_s, min_delay_s), requests / len(week) * connections
 
 
 def _default_to_no_limit(number: int | None) -> float:
@@ -282,10 +266,7 @@ def _correct_price(plan_input: PlanInput, solved: DomainPlan, *, at: datetime) -
     if not plan_input.spent_today:  # a crawl that did not run says nothing about the price
         return plan_input.price_correction
     steps = min(max((at - plan_input.planned_at) / HOUR, 1.0), hours)
-    per_open_day = min(compute_budget(solved.requests), solved.limit) / compute_open_day_share(
-        plan_input.domain.hours, at=at
-    )
-    used, allowed = (plan_input.spent_today + GRANT_MARGIN) / hours, per_open_day / 24
-    return update_price_correction(
-        plan_input.price_correction, used=used, allowed=allowed, waiting=plan_input.waiting, hours=steps
-    )
+    open_days = compute_open_day_share(plan_input.domain.hours, at=at)
+    allowed = min(compute_budget(solved.requests), solved.limit) / open_days / 24
+    used, before = (plan_input.spent_today + GRANT_MARGIN) / hours, plan_input.price_correction
+    return update_price_correction(before, used=used, allowed=allowed, waiting=plan_input.waiting, hours=steps)

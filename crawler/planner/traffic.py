@@ -35,16 +35,12 @@ async def judge_hours(db: Database, domain: Domain, *, at: datetime, window: tim
     current_hour = at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     since = current_hour - window
     hours = await report.read_traffic(db, domain, since=since - BASELINE_PERIOD, until=current_hour + HOUR)
-    return [
-        JudgedHour(
-            each,
-            describe_anomaly(each, [h for h in hours[:n] if h.hour >= each.hour - BASELINE_PERIOD])
-            if each.hour < current_hour
-            else "",
-        )
-        for n, each in enumerate(hours)
-        if each.hour >= since
-    ]
+    judged = []
+    for n, each in enumerate(hours):
+        if each.hour >= since:
+            baseline = [earlier for earlier in hours[:n] if earlier.hour >= each.hour - BASELINE_PERIOD]
+            judged.append(JudgedHour(each, describe_anomaly(each, baseline) if each.hour < current_hour else ""))
+    return judged
 
 
 async def find_unusual_traffic(db: Database, *, at: datetime) -> list[TrafficFinding]:

@@ -8,7 +8,7 @@ reader that fails makes the page unreadable; it runs in the parser processes, wi
 import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache
@@ -27,7 +27,6 @@ if TYPE_CHECKING:  # it imports numpy, which parser processes do not need
 
 log = logging.getLogger("recrawl.plugins")
 
-SETTING = "RECRAWL_PLUGINS"
 BUILTIN_POLICIES = frozenset({"value", "similarity", "fixed"})
 
 
@@ -165,11 +164,10 @@ def add_plugin_defaults(defaults: "CrawlDefaults", names: tuple[str, ...]) -> "C
 
 def is_known_policy(policy_name: str, names: tuple[str, ...]) -> bool:
     """Return whether a revisit policy exists, built in or in the named plugins."""
-    try:
+    with suppress(BadInput):
         require_policy(policy_name, names)
-    except BadInput:
-        return False
-    return True
+        return True
+    return False
 
 
 def require_policy(policy_name: str, names: tuple[str, ...]) -> None:
@@ -203,10 +201,8 @@ def _load_and_try(names: Sequence[str]) -> Iterator[tuple[PluginStatus, Any]]:
         entries = [each for each in installed if each.name == name]
         if not entries:
             available = ", ".join(dict.fromkeys(each.name for each in installed)) or "none"
-            problem = (
-                f"{SETTING} names {name!r}, but no installed package has a plugin of that name; available: {available}"
-            )
-            yield PluginStatus(name, "", "", "", is_used=False, problem=problem), None
+            problem = f"RECRAWL_PLUGINS names {name!r}, but no installed package has a plugin of that name"
+            yield PluginStatus(name, "", "", "", is_used=False, problem=f"{problem}; available: {available}"), None
         for entry in entries:
             duplicates = [each for each in entries if each.group == entry.group]
             try:
@@ -234,9 +230,8 @@ def _load_usable(entry: EntryPoint, duplicates: Sequence[EntryPoint], readers: M
         except NotUsable as error:
             raise PluginBroken(f"the plugin {_describe(entry)} {error}") from error
         except (Exception, SystemExit) as error:
-            raise PluginBroken(
-                f"the plugin {_describe(entry)} fails at its first call: {_describe_error(error)}"
-            ) from error
+            problem = f"fails at its first call: {_describe_error(error)}"
+            raise PluginBroken(f"the plugin {_describe(entry)} {problem}") from error
     if entry.group == PluginGroup.REVISIT and entry.name in BUILTIN_POLICIES:
         raise PluginBroken(f"the plugin {_describe(entry)} has the name of a built-in policy; rename the plugin")
     for each in media_types:

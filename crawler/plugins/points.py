@@ -143,9 +143,8 @@ def parse_media_type(content_type: str) -> str:
 def _try_reader(plugin: ReaderOfType) -> None:
     sample = getattr(plugin, "sample", None)
     try:
-        read_document(
-            plugin, b"" if sample is None else sample, url=PROBE_URL, content_type=read_media_types(plugin)[0]
-        )
+        body, content_type = b"" if sample is None else sample, read_media_types(plugin)[0]
+        read_document(plugin, body, url=PROBE_URL, content_type=content_type)
     except Exception as error:
         if sample is not None or isinstance(error, NotUsable):
             raise  # otherwise it may reject the empty body

@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,9 +26,7 @@ STACK_TAG, SERVICE_TAG = "tag", "service-tag"  # files of HOME/run
 # of a service.
 SERVER, WORKER, WEB_UI, USER_WEB_UI, SERVICE_WORKER = "prefect-server", "worker", "pages", "own-pages", "service-worker"
 POLL_SECONDS = 0.2
-END_POLL_SECONDS = 0.05
 END_SECONDS = 30  # from SIGTERM to SIGKILL
-REPORT_SECONDS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +124,12 @@ def list_tagged(tag: str, *, part: str | None = None) -> list[Process]:
     part: only return processes of this part.
     """
     variables = {TAG: tag} if part is None else {TAG: tag, PART: part}
-    processes = []
+    processes: list[Process | None] = []
     for candidate in psutil.process_iter():
-        try:
-            is_ours = candidate.pid != os.getpid() and variables.items() <= candidate.environ().items()
-        except psutil.Error:  # another user's process, or one that has ended
-            continue
-        running = find_process(candidate.pid) if is_ours else None
-        if running is not None:
-            processes.append(running)
-    return processes
+        with suppress(psutil.Error):  # another user's process, or one that has ended
+            if candidate.pid != os.getpid() and variables.items() <= candidate.environ().items():
+                processes.append(find_process(candidate.pid))
+    return list(filter(None, processes))
 
 
 def end_part(home: Path, name: str, *, timeout_seconds: float = END_SECONDS) -> None:
@@ -154,10 +149,8 @@ def send_signal(processes: Collection[Process], number: signal.Signals) -> None:
     """Send a signal to the processes that are still running."""
     for each in processes:
         if each.is_running():
-            try:
+            with suppress(ProcessLookupError):  # it may end in between
                 os.kill(each.pid, number)
-            except ProcessLookupError:
-                continue  # it ended in between
 
 
 def wait_until(condition: Callable[[], bool], *, child: Child, label: str, seconds: float, report: Report) -> bool:
@@ -170,7 +163,7 @@ def wait_until(condition: Callable[[], bool], *, child: Child, label: str, secon
         now = time.monotonic()
         if not child.process.is_running() or now - began > seconds:
             return False
-        if now - reported_at > REPORT_SECONDS:
+        if now - reported_at > 30:
             report(f"{label}: still starting")
             reported_at = now
         time.sleep(POLL_SECONDS)
@@ -183,5 +176,5 @@ def wait_for_end(processes: Collection[Process], *, seconds: float) -> bool:
     while any(each.is_running() for each in processes):
         if time.monotonic() > deadline:
             return False
-        time.sleep(END_POLL_SECONDS)
+        time.sleep(0.05)
     return True

@@ -72,10 +72,8 @@ def build_client_environment(home: Path, api: PrefectApi) -> dict[str, str]:
     return QUIET | CLIENT | auth | {"PREFECT_API_URL": api.url, "PREFECT_HOME": str(home / "prefect")}
 
 
-def build_server_environment(
-    home: Path, *, port: int, auth: str, database_url: str, keep_runs: timedelta
-) -> dict[str, str]:
-    """Return the variables of the local server. database_url: postgresql://..., a database that only Prefect uses.
+def build_server_environment(home: Path, *, port: int, auth: str, url: str, keep_runs: timedelta) -> dict[str, str]:
+    """Return the variables of the local server. url: postgresql://..., a database that only Prefect uses.
 
     keep_runs: how long Prefect keeps ended runs with their logs.
     """
@@ -85,7 +83,7 @@ def build_server_environment(
         "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": ",".join(list_own_origins(port)),
         # The variable instead of the flag, because the UI calls the API at this port.
         "PREFECT_SERVER_API_PORT": str(port),
-        "PREFECT_SERVER_DATABASE_CONNECTION_URL": database_url.replace("postgresql://", "postgresql+asyncpg://", 1),
+        "PREFECT_SERVER_DATABASE_CONNECTION_URL": url.replace("postgresql://", "postgresql+asyncpg://", 1),
         # Otherwise it writes the files of its UI, which contain the port, into the installed package.
         "PREFECT_SERVER_UI_STATIC_DIRECTORY": str(home / "prefect" / "ui"),
     }

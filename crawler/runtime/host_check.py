@@ -8,6 +8,7 @@ browser's storage whether there is a password.
 """
 
 from base64 import b64encode
+from contextlib import suppress
 from hashlib import sha256
 from uuid import UUID
 
@@ -16,8 +17,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from crawler.runtime.environment import WATCH_PATH
 from crawler.runtime.keys.home_keys import MAX_NONCE_CHARS, PROOF_PATH, compute_proof, list_own_hosts, list_own_origins
-
-POLICY_VIOLATION = 1008  # RFC 6455; before a connection is accepted, it becomes a 403
 
 # The password stays in the browser's storage: it is in no address, log or history. An outdated one counts as missing.
 SCRIPT = """
@@ -76,7 +75,8 @@ def _get_header_values(scope: Scope, name: bytes) -> list[bytes]:
 
 async def _refuse(scope: Scope, receive: Receive, send: Send, reason: str) -> None:
     if scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": reason})
+        # Policy violation (RFC 6455); before a connection is accepted, it becomes a 403.
+        await send({"type": "websocket.close", "code": 1008, "reason": reason})
     else:
         await PlainTextResponse(reason, 403)(scope, receive, send)
 
@@ -84,7 +84,6 @@ async def _refuse(scope: Scope, receive: Receive, send: Send, reason: str) -> No
 def is_watch_path(path: str) -> bool:
     """Return whether a path is that of the redirect page of a run."""
     run_id = path.removeprefix(WATCH_PATH)
-    try:
+    with suppress(ValueError):
         return path.startswith(WATCH_PATH) and str(UUID(run_id)) == run_id
-    except ValueError:
-        return False
+    return False

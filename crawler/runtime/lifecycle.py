@@ -4,33 +4,25 @@ import asyncio
 import os
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from uuid import UUID
 
 import psutil
 
 from crawler.errors import StackFailed
-from crawler.runtime import children
+from crawler.runtime import children, stack
 from crawler.runtime.children import Child, Report
 from crawler.runtime.environment import PrefectApi, build_client_environment
 from crawler.runtime.machine import HOME_FOLDERS, Process, ensure_private_folder, hold_lock
 from crawler.runtime.postgres.cluster import find_running_postgres, keep_postgres, release_postgres
 from crawler.runtime.prefect.processes import clear_runs, ensure_server, find_worker, start_worker, wait_for_server
-from crawler.runtime.stack import (
-    CRAWL_DATABASE,
-    Stack,
-    build_own_api,
-    find_external_api,
-    find_worker_api,
-    is_own_api,
-    is_responding,
-)
+from crawler.runtime.stack import Stack
 from crawler.runtime.web_ui import ensure_web_ui
 from crawler.settings import Settings
 from crawler.store.database import open_database, prepare_schema
 from crawler.store.domains import expire_leases
 
-PREFECT_DATABASE = "prefect"
 DEPLOYMENTS = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
 RETRY_SECONDS = 10
 CANCEL_SECONDS = 120  # for a run to record its visits in progress; by default no request takes longer than 20
@@ -44,9 +36,7 @@ def start_stack(settings: Settings, *, report: Report, deployments: Path = DEPLO
     home = settings.home.resolve()
     for name in HOME_FOLDERS:
         ensure_private_folder(home, name)
-    with hold_lock(
-        home / "run" / "lock", on_wait=lambda: report("Waiting for another command that starts or stops the stack")
-    ):
+    with _hold_stack_lock(home, report):
         was_down = not children.list_tagged(children.ensure_tag(home)) and find_running_postgres(home) is None
         try:
             return _start_parts(home, settings, deployments=deployments, report=report)
@@ -59,33 +49,33 @@ def start_stack(settings: Settings, *, report: Report, deployments: Path = DEPLO
 def stop_stack(settings: Settings, *, report: Report) -> bool:
     """Stop what `start_stack` started, including runs and child processes. Return whether anything was running."""
     home = settings.home.resolve()
-    lock = ensure_private_folder(home, "run") / "lock"
-    with hold_lock(lock, on_wait=lambda: report("Waiting for another command that starts or stops the stack")):
+    with _hold_stack_lock(home, report):
         return _stop_parts(home, settings, report=report)
 
 
+def _hold_stack_lock(home: Path, report: Report) -> AbstractContextManager[None]:
+    lock = ensure_private_folder(home, "run") / "lock"
+    return hold_lock(lock, on_wait=lambda: report("Waiting for another command that starts or stops the stack"))
+
+
 def _start_parts(home: Path, settings: Settings, *, deployments: Path, report: Report) -> Stack:
-    external = find_external_api(settings, children.find_child(home, children.SERVER))
-    if external is not None and not is_responding(None, external):
-        raise StackFailed(
-            f"no Prefect server responds at {external.url} (PREFECT_API_URL): start it or unset PREFECT_API_URL"
-        )
-    database_setting = settings.database_url
-    if database_setting is not None:
-        prepare_schema(database_setting.get_secret_value(), may_upgrade=False)  # fails before anything is started
-    database_url = (
-        database_setting.get_secret_value()
-        if database_setting
-        else _ensure_database(home, CRAWL_DATABASE, report=report)
-    )
+    external = stack.find_external_api(settings, children.find_child(home, children.SERVER))
+    if external is not None and not stack.is_responding(None, external):
+        hint = "start it or unset PREFECT_API_URL"
+        raise StackFailed(f"no Prefect server responds at {external.url} (PREFECT_API_URL): {hint}")
+    if settings.database_url is not None:
+        database_url = settings.database_url.get_secret_value()
+        prepare_schema(database_url, may_upgrade=False)  # fails before anything is started
+    else:
+        database_url = _ensure_database(home, stack.CRAWL_DATABASE, report=report)
 
     def start_server() -> Child:
-        url = _ensure_database(home, PREFECT_DATABASE, report=report)
+        url = _ensure_database(home, "prefect", report=report)
         return ensure_server(home, settings, database_url=url, report=report)
 
     server = start_server() if external is None else None
     # In parallel with the start of the server; this and the import of prefect take about as long.
-    if database_setting is None:
+    if settings.database_url is None:
         prepare_schema(database_url, may_upgrade=True)
     os.environ.update(build_client_environment(home, _choose_api(home, server, external)))
     import crawler.runtime.prefect.api  # noqa: F401
@@ -94,17 +84,16 @@ def _start_parts(home: Path, settings: Settings, *, deployments: Path, report: R
         server = wait_for_server(home, server, restart=start_server, report=report)
     api = _choose_api(home, server, external)
     os.environ["PREFECT_API_URL"] = api.url
-    worker = _ensure_worker(home, server, api=api, database_url=database_url, deployments=deployments, report=report)
+    worker = _ensure_worker(home, server, api=api, url=database_url, deployments=deployments, report=report)
     ensure_web_ui(home, database_url=database_url, report=report)
     report(f"The stack is up: {api.ui_url}")
     return Stack(home, database_url, api, server.process if server else None, worker.process)
 
 
 def _choose_api(home: Path, server: Child | None, external: PrefectApi | None) -> PrefectApi:
-    if server is not None:
-        return build_own_api(home, server)
-    assert external is not None  # without an external server, one is started
-    return external
+    api = external if server is None else stack.build_own_api(home, server)
+    assert api is not None  # without an external server, one is started
+    return api
 
 
 def _ensure_database(home: Path, name: str, *, report: Report) -> str:
@@ -130,22 +119,19 @@ async def register_deployments(api: PrefectApi, deployments: Path, *, database_u
 
 
 def _ensure_worker(
-    home: Path, server: Child | None, *, api: PrefectApi, database_url: str, deployments: Path, report: Report
+    home: Path, server: Child | None, *, api: PrefectApi, url: str, deployments: Path, report: Report
 ) -> Child:
     """Register the deployments and return the worker; clean up after a dead worker before starting a new one."""
-    worker = find_worker(home, api=api, database_url=database_url)
+    worker, is_ours = find_worker(home, api=api, database_url=url), server is not None
     if worker is None:
         own_server, tag = children.find_child(home, children.SERVER), children.ensure_tag(home)
-        clean_up(tag, excluding=own_server.process if own_server else None, database_url=database_url, report=report)
-        if server is not None:  # the pool of an external server may have other users
+        clean_up(tag, excluding=own_server.process if own_server else None, database_url=url, report=report)
+        if is_ours:  # the pool of an external server may have other users
             clear_runs(api, report=report)
-    registered = asyncio.run(
-        register_deployments(api, deployments, database_url=database_url, is_ours=server is not None)
-    )
-    if registered:
+    if registered := asyncio.run(register_deployments(api, deployments, database_url=url, is_ours=is_ours)):
         report(f"Deployments: {registered} registered")
     report("Worker: starting" if worker is None else "Worker: running")
-    return worker or start_worker(home, api=api, database_url=database_url, report=report)
+    return worker or start_worker(home, api=api, database_url=url, report=report)
 
 
 def clean_up(tag: str, *, excluding: Process | None = None, database_url: str, report: Report) -> None:
@@ -156,8 +142,7 @@ def clean_up(tag: str, *, excluding: Process | None = None, database_url: str, r
         async with open_database(database_url, max_connections=1) as db:
             return await expire_leases(db, holder_prefix=f"{tag}/")
 
-    freed = asyncio.run(free_leases())
-    if freed:
+    if freed := asyncio.run(free_leases()):
         report(f"Leases: {freed} of a dead worker released")
 
 
@@ -168,17 +153,17 @@ def _stop_parts(home: Path, settings: Settings, *, report: Report) -> bool:
     if not processes and cluster is None:
         return False
     server, worker = children.find_child(home, children.SERVER), children.find_child(home, children.WORKER)
-    api = find_worker_api(home, settings)
+    api = stack.find_worker_api(home, settings)
     runs: Sequence[UUID] = ()
     if api is not None:
         os.environ.update(build_client_environment(home, api))
-        runs = _cancel_runs(api, None if is_own_api(server, api.url) else find_run_ids(processes), report=report)
+        runs = _cancel_runs(api, None if stack.is_own_api(server, api.url) else find_run_ids(processes), report=report)
     if worker is not None:
         report("Worker: stopping")
         children.end_processes([worker.process])
     # Including orphans and runs that have not ended in time.
     children.end_processes([each for each in children.list_tagged(tag) if server is None or each != server.process])
-    if api is not None and runs and is_responding(server, api):
+    if api is not None and runs and stack.is_responding(server, api):
         from crawler.runtime.prefect.api import mark_cancelled
 
         asyncio.run(mark_cancelled(api, runs))
@@ -216,10 +201,6 @@ def find_run_ids(processes: Sequence[Process]) -> set[UUID]:
     """Return the ids of the Prefect runs of these processes."""
     runs = set()
     for each in processes:
-        try:
-            run = psutil.Process(each.pid).environ().get("PREFECT__FLOW_RUN_ID")
-        except psutil.Error:
-            continue
-        if run is not None:
-            runs.add(UUID(run))
+        with suppress(psutil.Error, KeyError):  # it has ended, or is no run
+            runs.add(UUID(psutil.Process(each.pid).environ()["PREFECT__FLOW_RUN_ID"]))
     return runs

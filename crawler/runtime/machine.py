@@ -95,11 +95,10 @@ def _open_lock(lock: Path) -> Iterator[int]:
 
 
 def _try_lock(file: int, mode: int) -> bool:
-    try:
+    with contextlib.suppress(BlockingIOError):
         fcntl.flock(file, mode | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _build_unusable_error(folder: Path, error: OSError) -> StackFailed:
@@ -120,11 +119,10 @@ def is_port_free(port: int) -> bool:
     with socket.socket() as probe:
         # Like servers, because otherwise a port with recently closed connections counts as taken for a minute.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
+        with contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
+            return True
+    return False
 
 
 def choose_port(file: Path, *, default: int, key: str) -> int:

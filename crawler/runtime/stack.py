@@ -40,7 +40,7 @@ class StackPart:
 
     name: str
     is_running: bool
-    detail: str
+    detail: str = ""
 
 
 @contextmanager
@@ -70,9 +70,8 @@ def require_database(settings: Settings) -> None:
         if read_schema_state(settings.database_url.get_secret_value()) is SchemaState.EMPTY:
             raise BadInput("the database of RECRAWL_DATABASE_URL is empty: check whether it is the right one")
     elif find_data_major(settings.home.resolve()) is None:
-        raise BadInput(
-            f"there is no database in {settings.home}: set RECRAWL_HOME or RECRAWL_DATABASE_URL to where it is"
-        )
+        remedy = "set RECRAWL_HOME or RECRAWL_DATABASE_URL to where it is"
+        raise BadInput(f"there is no database in {settings.home}: {remedy}")
 
 
 def find_database_url(settings: Settings) -> str | None:
@@ -111,11 +110,11 @@ def read_status(settings: Settings) -> list[StackPart]:
     home = settings.home.resolve()
     server, worker, cluster = find_child(home, SERVER), find_child(home, WORKER), find_running_postgres(home)
     parts = []
-    if settings.database_url is None or cluster is not None:
-        detail = (
-            f"127.0.0.1:{cluster.port}, process {cluster.pid}, Postgres {cluster.binaries.version}" if cluster else ""
-        )
-        parts.append(StackPart("Postgres", cluster is not None, detail))
+    if cluster is not None:
+        detail = f"127.0.0.1:{cluster.port}, process {cluster.pid}, Postgres {cluster.binaries.version}"
+        parts.append(StackPart("Postgres", is_running=True, detail=detail))
+    elif settings.database_url is None:
+        parts.append(StackPart("Postgres", is_running=False))
     if settings.database_url is not None:
         parts.append(StackPart("Database", is_running=True, detail="RECRAWL_DATABASE_URL"))
     external = find_external_api(settings, server)
@@ -123,11 +122,10 @@ def read_status(settings: Settings) -> list[StackPart]:
         parts.append(StackPart("Prefect server", is_responding(None, external), f"{external.url} (PREFECT_API_URL)"))
     elif server is not None:
         api = build_own_api(home, server)
-        parts.append(
-            StackPart("Prefect server", is_responding(server, api), f"{api.ui_url}, process {server.process.pid}")
-        )
+        detail = f"{api.ui_url}, process {server.process.pid}"
+        parts.append(StackPart("Prefect server", is_responding(server, api), detail))
     else:
-        parts.append(StackPart("Prefect server", is_running=False, detail=""))
+        parts.append(StackPart("Prefect server", is_running=False))
     parts.append(StackPart("Worker", worker is not None, f"process {worker.process.pid}" if worker else ""))
     web_ui = find_web_ui(home)
     detail = f"{list_own_origins(web_ui.port)[0]}, process {web_ui.process.pid}" if web_ui else ""

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from crawler.runtime import children
@@ -28,16 +29,12 @@ def ensure_web_ui(home: Path, *, database_url: str, report: Report) -> None:
     children.end_part(home, children.WEB_UI, timeout_seconds=END_SECONDS)  # it may serve another database
     port = choose_port(home / "run" / "pages-port", default=DEFAULT_PORT, key=f"{home} pages")
     report("Web UI: starting")
-    started = children.start_child(
-        home,
-        children.WEB_UI,
-        [sys.executable, "-m", "crawler", "serve", "--port", str(port), "--quiet"],
-        environment={"RECRAWL_HOME": str(home), "RECRAWL_DATABASE_URL": database_url},
-        facts={**facts, "port": str(port)},
-    )
-    if not children.wait_until(
-        lambda: is_own_server(port, key), child=started, label="Web UI", seconds=START_SECONDS, report=report
-    ):
+    command = [sys.executable, "-m", "crawler", "serve", "--port", str(port), "--quiet"]
+    variables = {"RECRAWL_HOME": str(home), "RECRAWL_DATABASE_URL": database_url}
+    facts["port"] = str(port)
+    started = children.start_child(home, children.WEB_UI, command, environment=variables, facts=facts)
+    is_up = partial(is_own_server, port, key)
+    if not children.wait_until(is_up, child=started, label="Web UI", seconds=START_SECONDS, report=report):
         children.end_processes([started.process], timeout_seconds=END_SECONDS)
         report(f"Web UI: did not start; crawls run without it: {children.read_last_line(home, children.WEB_UI)}")
 
@@ -54,9 +51,8 @@ def note_web_ui(home: Path, *, port: int, address: str | None = None) -> Iterato
     address: the origin that browsers use; None for the loopback address.
     """
     own_process = find_process(os.getpid())
-    if (
-        own_process is None or children.find_child(home, children.USER_WEB_UI) is not None
-    ):  # another terminal also serves it
+    is_noted = children.find_child(home, children.USER_WEB_UI) is not None  # by another terminal
+    if own_process is None or is_noted:
         yield
         return
     facts = {"port": str(port)} | ({"address": address} if address is not None else {})

@@ -12,29 +12,19 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from crawler.app.running.serving import (
-    FEED_PATH,
-    LOGIN_PATH,
-    LOGIN_PURPOSE,
-    MAX_NONCE_CHARS,
-    PROOF_PATH,
-    Signer,
-    compute_proof,
-)
+from crawler.app.running import serving
+from crawler.app.running.serving import FEED_PATH, LOGIN_PATH, LOGIN_PURPOSE, PROOF_PATH, Signer
 from crawler.server.api import is_api_path
 
 CODE_LIFETIME = timedelta(hours=12)  # of an unused login link
 SESSION_LIFETIME = timedelta(days=30)
 OPEN_PATHS = (LOGIN_PATH, "/style.css", FEED_PATH)  # paths that need no session; a feed checks its own token
-SAFE_METHODS = ("GET", "HEAD")
 NO_STORE = {"cache-control": "no-store"}
 
 # Only the style sheet and images of this server are loaded: texts of crawled pages can never run as scripts.
-POLICY = (
-    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
+POLICY = b"default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; "
 HEADERS = (
-    (b"content-security-policy", POLICY.encode()),
+    (b"content-security-policy", POLICY + b"frame-ancestors 'none'"),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     # With no-referrer, browsers would send forms with "Origin: null", like those of a foreign page.
@@ -53,9 +43,8 @@ class Authenticator:
 
     def __init__(self, key: str, *, addresses: tuple[str, ...], started_at: datetime, port: int | None = None) -> None:
         self._signer = Signer(key)
-        self._started_at = started_at.replace(
-            microsecond=started_at.microsecond // 1000 * 1000
-        )  # the precision of a code
+        milliseconds = started_at.microsecond // 1000  # the precision of a code
+        self._started_at = started_at.replace(microsecond=milliseconds * 1000)
         self.addresses = addresses
         self._hosts = {address.partition("://")[2] for address in addresses}
         self._used_codes: set[str] = set()
@@ -66,12 +55,8 @@ class Authenticator:
     def exchange_code(self, code: str, *, at: datetime) -> str | None:
         """Exchange a login code for a session; return None if the code is invalid, expired or already used."""
         created_at = self._signer.read_token_time(LOGIN_PURPOSE, code)
-        if (
-            created_at is None
-            or code in self._used_codes
-            or created_at < self._started_at
-            or at - created_at > CODE_LIFETIME
-        ):
+        earliest = max(self._started_at, at - CODE_LIFETIME)
+        if created_at is None or created_at < earliest or code in self._used_codes:
             return None
         self._used_codes.add(code)
         return self._signer.create_token("session", at)
@@ -91,7 +76,7 @@ class Authenticator:
 
     def compute_proof(self, nonce: str) -> str:
         """Return the proof that this server knows the key; a command checks it before it opens a login link here."""
-        return compute_proof(self._signer.key, port=self._port, nonce=nonce[:MAX_NONCE_CHARS])
+        return serving.compute_proof(self._signer.key, port=self._port, nonce=nonce[: serving.MAX_NONCE_CHARS])
 
     def find_refusal(self, scope: Scope) -> str:
         """Return why a request has a foreign Host or Origin header; empty if it is allowed."""
@@ -99,7 +84,7 @@ class Authenticator:
         if [value.lower() for value in headers.getlist("host")] not in [[host] for host in self._hosts]:
             return f"unknown Host header: this server is {self.addresses[0]}; RECRAWL_WEB_ORIGINS adds other addresses"
         origins = headers.getlist("origin")
-        if not set(origins) <= set(self.addresses) or (scope["method"] not in SAFE_METHODS and len(origins) != 1):
+        if not set(origins) <= set(self.addresses) or (scope["method"] not in {"GET", "HEAD"} and len(origins) != 1):
             return "requests from pages of other sites are not allowed"
         return ""
 
@@ -143,9 +128,6 @@ def require_authentication(
 
 
 def _read_cookie(scope: Scope, name: str) -> str:
-    for header in Headers(scope=scope).getlist("cookie"):
-        for pair in header.split(";"):
-            key, _, value = pair.strip().partition("=")
-            if key == name:
-                return value
-    return ""
+    pairs = ";".join(Headers(scope=scope).getlist("cookie")).split(";")
+    cookies = (pair.strip().partition("=") for pair in pairs)
+    return next((value for key, _, value in cookies if key == name), "")

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -36,15 +37,14 @@ from crawler.server.ui.links import SERVER_LINKS
 from crawler.server.ui.templating import read_style
 
 MAX_FORM_BYTES = 64 << 10
-MAX_FLASH_MESSAGES = 1000  # of sessions that sent a form and did not open the next page
-MAX_NEWEST = 10  # changes on the home page
-MAX_NEWEST_OF_DOMAIN = 5
+MAX_NEWEST = 10  # changes on the home page; that of a domain shows half as many
 MAX_PLANNED = 50  # domains; a forecast reads all of them, which takes a second
 
 UNEXPECTED_ERROR = "An unexpected error occurred. The log has the details; recrawl db check looks for damaged data."
 LOGIN_HINT = "Run recrawl serve, recrawl up or recrawl ui and open the login link that it prints. Each link works once."
 
 PageHandler = Callable[[Request], Awaitable[Response]]
+ErrorHandler = Callable[[Request, Exception], Any]
 
 
 @dataclass(slots=True)
@@ -57,9 +57,8 @@ class PageServer:
     now: Callable[[], datetime]
     counter: DomainCounter
     index: IndexSyncer
-    home_folder: (
-        Path  # has the tokens and feed keys, which are read at each request so that changes take effect at once
-    )
+    # Has the tokens and feed keys, which are read at each request so that changes take effect at once.
+    home_folder: Path
     _flash_messages: dict[str, render.FlashMessage] = field(default_factory=dict)
     _cards: TimedCache[overview.DomainCard | None] = field(default_factory=TimedCache)
     _facts: TimedCache[overview.DomainFacts | None] = field(default_factory=TimedCache)
@@ -71,16 +70,9 @@ class PageServer:
         """
         if not await self.counter.has_figures(domain):
             return await overview.make_uncounted_card(self.db, domain)
+        summarize = partial(overview.summarize_domain, sample=overview.CARD_PAGES, instants=overview.CARD_INSTANTS)
         return await self._cards.get(
-            domain.id,
-            lambda: overview.summarize_domain(
-                self.db,
-                domain,
-                at=self.now(),
-                sample=overview.CARD_PAGES,
-                instants=overview.CARD_INSTANTS,
-                max_age=overview.ANY_AGE,
-            ),
+            domain.id, lambda: summarize(self.db, domain, at=self.now(), max_age=overview.ANY_AGE)
         )
 
     async def load_facts(self, domain: overview.Domain) -> overview.DomainFacts | overview.UncountedCard | None:
@@ -100,15 +92,12 @@ class PageServer:
     def build_viewer(self, request: Request) -> render.Viewer:
         """Return the viewer with the CSRF token and the outcome of the last form of the session."""
         session = request.scope["session"]
-        return render.Viewer(
-            csrf_token=self.authenticator.compute_csrf_token(session), notice=self._flash_messages.pop(session, None)
-        )
+        token = self.authenticator.compute_csrf_token(session)
+        return render.Viewer(token, self._flash_messages.pop(session, None))
 
     async def show_home(self, request: Request) -> Response:
-        at = self.now()
-        facts = await overview.summarize_domains(
-            self.db, self.load_card, at=at, after=request.query_params.get("after", "")
-        )
+        at, after = self.now(), request.query_params.get("after", "")
+        facts = await overview.summarize_domains(self.db, self.load_card, at=at, after=after)
         items = await read_newest_changes(self.db, at=at, max_count=MAX_NEWEST)
         return _respond_html(render.render_home_page(facts, items, viewer=self.build_viewer(request)))
 
@@ -118,21 +107,18 @@ class PageServer:
         facts = await self.load_facts(domain)
         if facts is None:
             raise BadInput(f"{domain.authority} is no longer registered")
+        viewer = self.build_viewer(request)
         if isinstance(facts, overview.UncountedCard):
             items = await read_newest_changes(self.db, at=at, max_count=MAX_NEWEST, only_domain=domain)
-            return _respond_html(render.render_uncounted_page(facts, items, viewer=self.build_viewer(request), now=at))
-        items = await read_newest_changes(self.db, at=at, max_count=MAX_NEWEST_OF_DOMAIN, only_domain=domain)
-        return _respond_html(render.render_domain_page(facts, items, viewer=self.build_viewer(request), now=at))
+            return _respond_html(render.render_uncounted_page(facts, items, viewer=viewer, now=at))
+        items = await read_newest_changes(self.db, at=at, max_count=MAX_NEWEST // 2, only_domain=domain)
+        return _respond_html(render.render_domain_page(facts, items, viewer=viewer, now=at))
 
     async def show_changes(self, request: Request) -> Response:
         params = request.query_params
         kinds = frozenset(kind for kind in EventKind if kind.value in params.getlist("kind"))
-        query = ChangeListQuery(
-            domain=params.get("domain", ""),
-            kinds=kinds or NEWS,
-            since=params.get("since", ""),
-            before=params.get("before", ""),
-        )
+        texts = {name: params.get(name, "") for name in ("domain", "since", "before")}
+        query = ChangeListQuery(kinds=kinds or NEWS, **texts)
         facts = await load_change_facts(self.db, query, at=self.now())
         feed_query = FeedSelection(domain=query.domain, kinds=",".join(sorted(kinds)))
         feed = await asyncio.to_thread(build_linked_path, self.home_folder, feed_query)
@@ -155,19 +141,13 @@ class PageServer:
 
     async def show_page(self, request: Request) -> Response:
         params = request.query_params
-        query = VersionsQuery(
-            before=actions.parse_number(params.get("from", "")),
-            after=actions.parse_number(params.get("to", "")),
-            older_than=actions.parse_number(params.get("older", "")) or None,
-        )
+        before, after, older = (actions.parse_number(params.get(name, "")) for name in ("from", "to", "older"))
+        query = VersionsQuery(before=before, after=after, older_than=older or None)
         url = actions.parse_url(params.get("url", ""))
         domain = await get_domain(self.db, url)
         facts = await load_url_facts(self.db, domain, url, query, parsers=self.parsers, at=self.now())
-        return _respond_html(
-            render.render_url_page(
-                facts, viewer=self.build_viewer(request), is_beside=params.get("view", "") == "sides"
-            )
-        )
+        is_beside = params.get("view", "") == "sides"
+        return _respond_html(render.render_url_page(facts, viewer=self.build_viewer(request), is_beside=is_beside))
 
     async def show_blocks(self, request: Request) -> Response:
         url = actions.parse_url(request.query_params.get("url", ""))
@@ -181,9 +161,8 @@ class PageServer:
     async def log_in(self, request: Request) -> Response:
         session = self.authenticator.exchange_code(request.query_params.get("code", ""), at=self.now())
         if session is None and not request.scope["session"]:
-            return _respond_html(
-                render.render_problem_page("This login link was already used or has expired", LOGIN_HINT), 403
-            )
+            title = "This login link was already used or has expired"
+            return _respond_html(render.render_problem_page(title, LOGIN_HINT), 403)
         response = _redirect("/")
         if session is not None:
             age = int(SESSION_LIFETIME.total_seconds())
@@ -211,9 +190,8 @@ class PageServer:
                 return _redirect(actions.get_previous_page(form))
             self._cards.invalidate(outcome.domain.id)  # the action may have changed it
             self._facts.invalidate(outcome.domain.id)
-            self._set_flash_message(
-                request, render.FlashMessage(outcome.message, is_well=outcome.is_well, href=outcome.run_url)
-            )
+            message = render.FlashMessage(outcome.message, is_well=outcome.is_well, href=outcome.run_url)
+            self._set_flash_message(request, message)
             return _redirect(outcome.next_page or SERVER_LINKS.domain(outcome.domain.authority))
 
         return handle_form
@@ -232,13 +210,11 @@ class PageServer:
 
     def _set_flash_message(self, request: Request, message: render.FlashMessage) -> None:
         """Store the outcome of a form for the next page of its session."""
-        if len(self._flash_messages) >= MAX_FLASH_MESSAGES:
+        if len(self._flash_messages) >= 1000:  # of sessions that sent a form and did not open the next page
             self._flash_messages.clear()
         self._flash_messages[request.scope["session"]] = message
 
-    def build_error_handler(
-        self, title: str, status: int, message: str | None = None
-    ) -> Callable[[Request, Exception], Any]:
+    def build_error_handler(self, title: str, status: int, message: str | None = None) -> ErrorHandler:
         """Return the handler that shows an error page.
 
         message: the text of the page; None for the message of the error, which is otherwise only logged.
@@ -281,22 +257,12 @@ def build_application(server: PageServer) -> ASGIApp:
         ],
         exception_handlers=handlers,
     )
-    return require_authentication(
-        _release_memory_after(starlette_app),
-        server.authenticator,
-        now=server.now,
-        unauthenticated_app=_reject_unauthenticated,
-    )
-
-
-def _release_memory_after(app: ASGIApp) -> ASGIApp:
-    """Return the application that releases memory after each response, because the next request may be days away."""
 
     async def respond(scope: Scope, receive: Receive, send: Send) -> None:
-        await app(scope, receive, send)
-        trim_memory()
+        await starlette_app(scope, receive, send)
+        trim_memory()  # after each response, because the next request may be days away
 
-    return respond
+    return require_authentication(respond, server.authenticator, now=server.now, unauthenticated_app=_ask_for_login)
 
 
 def _respond_html(text: str, status: int = 200) -> Response:
@@ -311,7 +277,7 @@ async def _serve_style(_request: Request) -> Response:
     return Response(read_style(), media_type="text/css", headers={"cache-control": "private, max-age=3600"})
 
 
-async def _reject_unauthenticated(scope: Scope, receive: Receive, send: Send) -> None:
+async def _ask_for_login(scope: Scope, receive: Receive, send: Send) -> None:
     await _respond_html(render.render_problem_page("You are not logged in", LOGIN_HINT), 401)(scope, receive, send)
 
 

@@ -5,6 +5,7 @@ import socket
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -17,14 +18,13 @@ from crawler.server.access import Authenticator
 from crawler.server.app import PageServer, build_application
 from crawler.server.connections import BACKLOG, BoundedConnection
 
+Report = Callable[[str], None]
+
 CONNECTIONS = 4  # database connections of `serve`
 ALL_INTERFACES = ("0.0.0.0", "::")  # noqa: S104  not usable as a host in a URL
-DRAIN_SECONDS = 5  # time for requests in progress when the server stops
 
 
-async def serve(
-    db: AppDatabase, *, host: str, port: int | None, report: Callable[[str], None], stop: asyncio.Event
-) -> None:
+async def serve(db: AppDatabase, *, host: str, port: int | None, report: Report, stop: asyncio.Event) -> None:
     """Serve the web UI and the HTTP API until `stop` is set. Raises StackFailed if it cannot listen.
 
     report: is called with the login link.  port: None for the default port, or any free one if that is in use.
@@ -33,32 +33,23 @@ async def serve(
     key = serving.ensure_key(home)
     with open_listener(host, port) as listener:
         bound_port = listener.getsockname()[1]
-        addresses = (*db.settings.web_origins, *list_addresses(host, bound_port))
-        started_at = datetime.now(UTC)
+        addresses, started_at = (*db.settings.web_origins, *list_addresses(host, bound_port)), datetime.now(UTC)
         authenticator = Authenticator(key, addresses=addresses, started_at=started_at, port=bound_port)
         async with serving.open_parsers(db.settings) as parsers:
-            counter, index = DomainCounter(db, now=lambda: datetime.now(UTC)), IndexSyncer(home)
-            pages = PageServer(
-                db=db,
-                parsers=parsers,
-                authenticator=authenticator,
-                now=lambda: datetime.now(UTC),
-                counter=counter,
-                index=index,
-                home_folder=home,
+            now = partial(datetime.now, UTC)
+            counter, index = DomainCounter(db, now=now), IndexSyncer(home)
+            pages = PageServer(db, parsers, authenticator, now, counter, index, home)
+            config = uvicorn.Config(
+                build_application(pages),
+                http=BoundedConnection,
+                backlog=BACKLOG,
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=5,  # seconds for requests in progress when the server stops
             )
-            server = Uvicorn(
-                uvicorn.Config(
-                    build_application(pages),
-                    http=BoundedConnection,
-                    backlog=BACKLOG,
-                    log_level="warning",
-                    access_log=False,
-                    server_header=False,
-                    proxy_headers=False,
-                    timeout_graceful_shutdown=DRAIN_SECONDS,
-                )
-            )
+            server = Uvicorn(config)
             serving.release_memory()
             report(serving.login_link(addresses[0], key, at=started_at))
             is_local = host in (*LOOPBACK_NAMES, *ALL_INTERFACES)

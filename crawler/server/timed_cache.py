@@ -11,7 +11,6 @@ T = TypeVar("T")
 MIN_COMPUTE_SECONDS = 1.0  # values that are computed faster are not cached
 LIFETIME_FACTOR = 20.0  # times the computing time: constant reloading uses at most 5 % of the database's time
 MAX_LIFETIME_SECONDS = 600.0
-MAX_VALUES = 200
 
 
 class TimedCache(Generic[T]):
@@ -32,7 +31,7 @@ class TimedCache(Generic[T]):
             value = await compute()
             ended = self._clock()
             if ended - began > MIN_COMPUTE_SECONDS:
-                if len(self._values) >= MAX_VALUES:
+                if len(self._values) >= 200:
                     self._values.clear()
                 self._values[key] = (value, ended + min(LIFETIME_FACTOR * (ended - began), MAX_LIFETIME_SECONDS))
             return value

@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from types import TracebackType
 from typing import Self, TypeVar, cast
 
 from crawler.core.http.response import Fetched
@@ -181,9 +180,7 @@ class ParserPool:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         if self._starting is not None:
             self._starting.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -213,10 +210,8 @@ class ParserPool:
         Return None if the body cannot be parsed within the limits, or crashes its parser.
         party: the domain that the slot is counted for.  needs_process: whether the body must not be parsed here.
         """
-        has_risky_reader = (
-            call.keywords.get("reader") is not None or detect_kind(response.body, response.content_type) == "pdf"
-        )
-        needs_process = needs_process or has_risky_reader
+        is_pdf = detect_kind(response.body, response.content_type) == "pdf"
+        needs_process = needs_process or is_pdf or call.keywords.get("reader") is not None
         if not self._should_use_process(needs_process=needs_process, is_large=len(response.body) > LARGE_BYTES):
             return _call_inline(call)
         initial_bytes, max_bytes = self.limits.estimate_memory(response), self.limits.max_body_bytes
@@ -236,16 +231,12 @@ class ParserPool:
         return None
 
     async def _call_in_process(self, call: partial[T], memory_bytes: int, *, party: Hashable, cpu_seconds: float) -> T:
-        async with self._shares.share(party, memory_bytes):
-            reader = self._idle.pop()  # the one used last, so that a light load needs only one process
-            try:
-                request = pack_message((call, cpu_seconds, memory_bytes))
-                reply = await reader.call(request, max_duration=self.limits.timeout)
-                result, problem, is_out_of_memory, resident = reply
-                if resident > self.limits.max_resident_bytes:
-                    await reader.end()
-            finally:
-                self._idle.append(reader)
+        async with self._borrow_reader(party, memory_bytes) as reader:
+            request = pack_message((call, cpu_seconds, memory_bytes))
+            reply = await reader.call(request, max_duration=self.limits.timeout)
+            result, problem, is_out_of_memory, resident = reply
+            if resident > self.limits.max_resident_bytes:
+                await reader.end()
         if problem:
             raise ReaderLost(problem, is_out_of_memory=is_out_of_memory)
         return cast("T", result)
@@ -263,12 +254,19 @@ class ParserPool:
         return self._starting is not None and self._starting.done()
 
     async def _start_reader(self) -> None:
-        async with self._shares.share(self, 0):
-            reader = self._idle.pop()
+        async with self._borrow_reader(self, 0) as reader:
             try:
                 await reader.start()
             except OSError as error:
                 self._note_failed_start(error)
+
+    @asynccontextmanager
+    async def _borrow_reader(self, party: Hashable, memory_bytes: int) -> AsyncIterator[Reader]:
+        """Yield the reader used last, so that a light load needs only one process."""
+        async with self._shares.share(party, memory_bytes):
+            reader = self._idle.pop()
+            try:
+                yield reader
             finally:
                 self._idle.append(reader)
 
@@ -323,10 +321,8 @@ class DomainParser:
         view: used instead of the page rules, such as FULL_VIEW for the whole body.
         """
         view = self.build_view(url) if view is None else view
-        reader = self._pool.find_plugin_reader(response)
-        call = partial(
-            extract_blocks, response.body, url=url, content_type=response.content_type, view=view, reader=reader
-        )
+        content_type, reader = response.content_type, self._pool.find_plugin_reader(response)
+        call = partial(extract_blocks, response.body, url=url, content_type=content_type, view=view, reader=reader)
         return await self._pool.read(call, response, party=self, needs_process=view.is_unbounded)
 
     async def parse_by_rule(self, response: Fetched, url: Url) -> dict[str, BlockList]:

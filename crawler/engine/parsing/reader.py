@@ -59,9 +59,8 @@ class Reader:
             return
         await self.end()
         # Warnings that libraries print about malformed files are discarded; problems are in the reply.
-        running = _RunningProcess(
-            *await start_child(PARSER_SCRIPT, *self._plugins, extra=READER_ENVIRONMENT, stderr=DEVNULL)
-        )
+        streams = await start_child(PARSER_SCRIPT, *self._plugins, extra=READER_ENVIRONMENT, stderr=DEVNULL)
+        running = _RunningProcess(*streams)
         try:
             async with asyncio.timeout(START_TIMEOUT.total_seconds()):
                 await self._read_reply(running)

@@ -9,7 +9,6 @@ import logging
 import pickle
 import struct
 from asyncio.subprocess import Process
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from logging import LogRecord
@@ -19,10 +18,9 @@ from crawler.clock import Clock
 from crawler.core.domain import Lease
 from crawler.engine.machine import SINGLE_THREAD_ENVIRONMENT, start_child
 from crawler.engine.requests.session import FindSecret
-from crawler.engine.stats import CrawlStats, LeaseResult
+from crawler.engine.stats import CrawlStats, LeaseResult, Progress
 from crawler.settings import Settings
 
-WORKER_COMMAND = ("-m", "crawler.engine.processes.worker_process")
 START_TIMEOUT = timedelta(minutes=1)  # a second on an idle machine
 END_TIMEOUT = timedelta(seconds=15)  # enough to record visits in progress and to release leases
 LENGTH = struct.Struct(">I")
@@ -111,7 +109,7 @@ class _RemoteLease:
     """A lease that a worker process crawls."""
 
     result: "asyncio.Future[LeaseResult]"
-    progress: Callable[[CrawlStats], None]
+    progress: Progress
     stats: CrawlStats = field(default_factory=CrawlStats)  # as of the last recorded batch
 
 
@@ -127,7 +125,8 @@ class Worker:
     @classmethod
     async def start(cls, options: WorkerOptions) -> "Worker":
         """Start a worker process and wait until it is ready. Raise OSError if it does not start."""
-        worker = cls(*await start_child(*WORKER_COMMAND, extra=SINGLE_THREAD_ENVIRONMENT))
+        command = ("-m", "crawler.engine.processes.worker_process")
+        worker = cls(*await start_child(*command, extra=SINGLE_THREAD_ENVIRONMENT))
         try:
             await worker._send_options(options)
         except BaseException:
@@ -149,7 +148,7 @@ class Worker:
         """Return how many leases it crawls."""
         return len(self._remote_leases)
 
-    async def crawl(self, lease: Lease, *, stop: asyncio.Event, progress: Callable[[CrawlStats], None]) -> LeaseResult:
+    async def crawl(self, lease: Lease, *, stop: asyncio.Event, progress: Progress) -> LeaseResult:
         """Crawl a lease in the worker process and return its result. stop: ends it early when set.
 
         Raise WorkerLost if the process ended, or the exception that ended the lease.

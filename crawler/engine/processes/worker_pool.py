@@ -20,16 +20,14 @@ from crawler.core.domain import Lease
 from crawler.engine.machine import count_usable_cores
 from crawler.engine.processes.worker import Worker, WorkerOptions
 from crawler.engine.requests.session import FindSecret
-from crawler.engine.stats import CrawlStats, LeaseResult
+from crawler.engine.stats import LeaseResult, Progress
 from crawler.settings import Settings
 from crawler.store.database import Database
 
 log = logging.getLogger("recrawl.workers")
 
 LOAD_INTERVAL = timedelta(seconds=1)
-BUSY_INTERVALS = 2  # busy intervals in a row, so that a short burst starts no worker process
 BUSY_SHARE = 0.8  # of a core's time
-READERS_PER_WORKER = 2  # parser processes: a single domain can use only one of them
 
 CrawlLocally = Callable[[asyncio.Event], Awaitable[LeaseResult]]
 
@@ -61,9 +59,7 @@ class WorkerPool:
         """Return the running worker processes."""
         return tuple(worker for worker in self._workers if not worker.is_lost)
 
-    async def crawl(
-        self, lease: Lease, *, crawl_locally: CrawlLocally, progress: Callable[[CrawlStats], None]
-    ) -> LeaseResult:
+    async def crawl(self, lease: Lease, *, crawl_locally: CrawlLocally, progress: Progress) -> LeaseResult:
         """Crawl a lease in the process with the fewest leases.
 
         crawl_locally: crawls it in this process, until the given event is set.  progress: called after each recorded
@@ -101,7 +97,7 @@ class WorkerPool:
     async def watch_load(self) -> None:
         """Distribute the leases as soon as this process is too busy."""
         busy_intervals = 0
-        while busy_intervals < BUSY_INTERVALS:
+        while busy_intervals < 2:  # in a row, so that a short burst starts no worker process
             began, cpu_before = time.monotonic(), time.process_time()
             await asyncio.sleep(LOAD_INTERVAL.total_seconds())
             share = (time.process_time() - cpu_before) / (time.monotonic() - began)
@@ -128,7 +124,7 @@ async def open_worker_pool(
     find_secret: looks up secrets; it is sent to worker processes, so it must be picklable.  stop: as in WorkerPool.
     """
     options = WorkerOptions(
-        settings=settings.model_copy(update={"parser_processes": READERS_PER_WORKER}),
+        settings=settings.model_copy(update={"parser_processes": 2}),  # a single domain can use only one of them
         database_url=db.url,
         clock=clock,
         find_secret=find_secret,

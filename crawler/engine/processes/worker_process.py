@@ -8,6 +8,7 @@ import logging
 import os
 import pickle
 import socket
+from contextlib import suppress
 from logging.handlers import QueueHandler
 from queue import SimpleQueue
 from uuid import UUID
@@ -15,19 +16,10 @@ from uuid import UUID
 from crawler.core.domain import Lease
 from crawler.engine.coordinator import CrawlLimits, crawl_lease
 from crawler.engine.machine import prepare_memory
-from crawler.engine.processes.worker import (
-    BatchRecorded,
-    EndLease,
-    FromWorker,
-    LeaseDone,
-    LogLine,
-    WorkerOptions,
-    WorkerReady,
-    pack_message,
-    receive_message,
-)
+from crawler.engine.processes import worker
+from crawler.engine.processes.worker import EndLease, WorkerOptions, receive_message
 from crawler.engine.resources import CrawlResources, open_resources
-from crawler.engine.stats import LeaseResult
+from crawler.engine.stats import CrawlStats, LeaseResult
 from crawler.engine.store_port import LeasedStore
 from crawler.store.database import Database, open_database
 
@@ -40,7 +32,7 @@ class _LogForwarder(QueueHandler):
         self._channel = channel
 
     def enqueue(self, record: logging.LogRecord) -> None:
-        self._channel.send(LogLine(record))
+        self._channel.send(worker.LogLine(record))
 
 
 class _ParentChannel:
@@ -49,30 +41,25 @@ class _ParentChannel:
     def __init__(self, incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter) -> None:
         self.incoming, self._outgoing = incoming, outgoing
 
-    def send(self, message: FromWorker) -> None:
+    def send(self, message: worker.FromWorker) -> None:
         if not self._outgoing.is_closing():
-            self._outgoing.write(pack_message(message))
+            self._outgoing.write(worker.pack_message(message))
 
     async def flush(self) -> None:
         """Wait until all messages are sent, then close the socket."""
-        try:
+        with suppress(ConnectionError):
             await self._outgoing.drain()
             self._outgoing.close()
             await self._outgoing.wait_closed()
-        except ConnectionError:
-            return
 
 
 class _WorkerLeases:
     """The leases that this process crawls."""
 
-    def __init__(
-        self, db: Database, resources: CrawlResources, options: WorkerOptions, channel: _ParentChannel
-    ) -> None:
-        self._db, self._resources, self._options, self._channel = db, resources, options, channel
-        self._running: dict[
-            UUID, tuple[asyncio.Task[None], asyncio.Event]
-        ] = {}  # by token; the event ends a lease early
+    def __init__(self, db: Database, resources: CrawlResources, options: WorkerOptions, parent: _ParentChannel) -> None:
+        self._db, self._resources, self._options, self._channel = db, resources, options, parent
+        # By token; the event ends a lease early.
+        self._running: dict[UUID, tuple[asyncio.Task[None], asyncio.Event]] = {}
 
     def begin_lease(self, lease: Lease) -> None:
         stop = asyncio.Event()
@@ -95,17 +82,16 @@ class _WorkerLeases:
 
     async def _crawl(self, lease: Lease, stop: asyncio.Event) -> None:
         store = LeasedStore(self._db, lease, settings=self._options.settings, clock=self._options.clock)
+
+        def progress(stats: CrawlStats) -> None:
+            self._channel.send(worker.BatchRecorded(lease.token, stats))
+
         result: LeaseResult | Exception
         try:
-            result = await crawl_lease(
-                store,
-                self._resources,
-                limits=CrawlLimits(stop=stop),
-                progress=lambda stats: self._channel.send(BatchRecorded(lease.token, stats)),
-            )
+            result = await crawl_lease(store, self._resources, limits=CrawlLimits(stop=stop), progress=progress)
         except Exception as error:  # noqa: BLE001  the main process raises it
             result = _make_picklable(error)
-        self._channel.send(LeaseDone(lease.token, result))
+        self._channel.send(worker.LeaseDone(lease.token, result))
 
 
 def _make_picklable(error: Exception) -> Exception:
@@ -134,7 +120,7 @@ async def run_worker(stream: socket.socket) -> None:
     ):
         prepare_memory()
         leases = _WorkerLeases(db, resources, options, channel)
-        channel.send(WorkerReady())
+        channel.send(worker.WorkerReady())
         while message := await receive_message(channel.incoming):
             match message:
                 case Lease():

@@ -89,12 +89,8 @@ class PageRenderer:
             outcome = NotRendered(RenderFailure.ENDING, outcome.elapsed, "the budget did not allow all its requests")
         elif isinstance(outcome, Rendered) and requests.missing_responses:
             outcome = NotRendered(RenderFailure.INCOMPLETE, outcome.elapsed, "some requests to its server failed")
-        return replace(
-            outcome,
-            requests=requests.requests,
-            received_bytes=requests.received_bytes,
-            blocked={**outcome.blocked, **requests.refused},
-        )
+        received_bytes, blocked = requests.received_bytes, {**outcome.blocked, **requests.refused}
+        return replace(outcome, requests=requests.requests, received_bytes=received_bytes, blocked=blocked)
 
     async def aclose(self) -> None:
         """Close the tabs."""
@@ -107,7 +103,5 @@ class PageRenderer:
         self._script_cache = self._script_cache or ScriptCache()
         own_authorities = {self._domain.authority, *self._domain.aliases}
         requests = PageRequests(self._sender, own_authorities=own_authorities, agent=agent, cache=self._script_cache)
-        tab = await self._stack.enter_async_context(
-            browser.open_tab(requests.handle_request, language=self._domain.settings.language)
-        )
-        return tab, requests
+        tab = browser.open_tab(requests.handle_request, language=self._domain.settings.language)
+        return await self._stack.enter_async_context(tab), requests

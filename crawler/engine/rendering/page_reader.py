@@ -11,32 +11,14 @@ from crawler.core.http.urls import PageKey, Url
 from crawler.core.page.media_type import detect_kind
 from crawler.core.page.snapshot import Parsed
 from crawler.core.page_rules import PageRules
-from crawler.core.rendering.memory import (
-    ReadPage,
-    RenderMemory,
-    choose_rendering,
-    record_render_failure,
-    select_pages_to_render,
-    update_render_memory,
-)
-from crawler.core.rendering.outcome import (
-    NO_RENDERING,
-    NotRendered,
-    RenderChoice,
-    Rendered,
-    RenderEvidence,
-    RenderFailure,
-    RenderGain,
-    RenderRecord,
-    compute_gain,
-    find_render_evidence,
-)
+from crawler.core.rendering import memory as render_memory
+from crawler.core.rendering import outcome as outcomes
+from crawler.core.rendering.memory import ReadPage, RenderMemory
+from crawler.core.rendering.outcome import NotRendered, RenderChoice, Rendered, RenderEvidence, RenderFailure
 from crawler.core.visit.decide import needs_blocks, needs_parsing
 from crawler.core.visit.visit import DomainKnowledge, Target
 from crawler.engine.parsing.parser_pool import DomainParser
 from crawler.engine.rendering.browsers import PageRenderer
-
-RENDERED_TYPE = "text/html; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +45,10 @@ class PageResult:
     stored: PageReading
     compared: PageReading
     choice: RenderChoice = RenderChoice.NO_SCRIPTS
-    rendering: RenderRecord = NO_RENDERING
+    rendering: outcomes.RenderRecord = outcomes.NO_RENDERING
     failure: RenderFailure | None = None
     without_scripts: Parsed | None = None
-    gain: RenderGain | None = None
+    gain: outcomes.RenderGain | None = None
     screenshot: bytes | None = field(default=None, repr=False)
     received_bytes: int = 0
     is_readable: bool = True
@@ -113,36 +95,27 @@ class PageReader:
         choice = self._choose_rendering(target, response, None, knowledge) if is_html else RenderChoice.NO_SCRIPTS
         if choice is RenderChoice.NO_BROWSER and _is_rendered(target):
             return replace(_build_unrendered(response, None, choice=choice), failure=RenderFailure.NO_BROWSER)
-        is_requested = target.requested is RequestReason.TO_RENDER or knowledge.renders.may_be_needed(
-            derive_template(target.url)
-        )
+        template = derive_template(target.url)
+        is_requested = target.requested is RequestReason.TO_RENDER or knowledge.renders.may_be_needed(template)
         if not is_new and not choice.is_rendered and not (is_html and is_requested):
             return _build_unrendered(response, None, choice=choice if choice in _FIXED_CHOICES else None)
-        is_first = target.version is None
-        without_scripts = await self.parser.parse(
-            response, target.url, with_blocks=needs_blocks(target, knowledge), with_sample=is_first
-        )
-        if without_scripts is None:
+        with_blocks, is_first = needs_blocks(target, knowledge), target.version is None
+        plain = await self.parser.parse(response, target.url, with_blocks=with_blocks, with_sample=is_first)
+        if plain is None:
             return replace(_build_unrendered(response, None), is_readable=False)
+        new_plain = plain if is_new else None
         if is_html:
-            choice = self._choose_rendering(target, response, without_scripts, knowledge)
-        if not choice.is_rendered or without_scripts.content.is_instant_refresh:
-            return _build_unrendered(
-                response,
-                without_scripts if is_new else None,
-                choice=choice if is_html else None,
-                parsed=without_scripts,
-            )
+            choice = self._choose_rendering(target, response, plain, knowledge)
+        if not choice.is_rendered or plain.content.is_instant_refresh:
+            return _build_unrendered(response, new_plain, choice=choice if is_html else None, parsed=plain)
         if choice is not RenderChoice.PROBE:
-            return await self._read_rendered(target, response, without_scripts, knowledge, choice)
-        name = knowledge.renders.build_name(derive_template(target.url), find_render_evidence(without_scripts))
+            return await self._read_rendered(target, response, plain, knowledge, choice)
+        name = knowledge.renders.build_name(template, outcomes.find_render_evidence(plain))
         if name in self._active_probes:  # wait for the outcome of that probe
-            return _build_unrendered(
-                response, without_scripts if is_new else None, choice=RenderChoice.AWAITED, parsed=without_scripts
-            )
+            return _build_unrendered(response, new_plain, choice=RenderChoice.AWAITED, parsed=plain)
         self._active_probes.add(name)
         try:
-            return await self._read_rendered(target, response, without_scripts, knowledge, choice)
+            return await self._read_rendered(target, response, plain, knowledge, choice)
         finally:
             self._active_probes.discard(name)
 
@@ -165,18 +138,17 @@ class PageReader:
         page = ReadPage(target.url, target.key, derive_template(target.url), result.evidence, result.choice)
         if result.choice.is_rendered and result.gain is None and not result.is_page_fault:
             is_expected = _is_rendered(target) or result.choice is RenderChoice.ALWAYS
-            return memory if is_expected else record_render_failure(memory, page)
-        return update_render_memory(memory, page, result.gain)
+            return memory if is_expected else render_memory.record_render_failure(memory, page)
+        return render_memory.update_render_memory(memory, page, result.gain)
 
     def _choose_rendering(
-        self, target: Target, response: Fetched, without_scripts: Parsed | None, knowledge: DomainKnowledge
+        self, target: Target, response: Fetched, plain: Parsed | None, knowledge: DomainKnowledge
     ) -> RenderChoice:
-        is_requested = (
-            target.requested is RequestReason.TO_RENDER
-        )  # by select_pages_to_render, which limits the number of probes
-        choice = choose_rendering(
+        # By select_pages_to_render, which limits the number of probes.
+        is_requested = target.requested is RequestReason.TO_RENDER
+        choice = render_memory.choose_rendering(
             response.body,
-            without_scripts,
+            plain,
             template=derive_template(target.url),
             mode=self._rules.get_render_mode(target.url) or self._mode,
             memory=knowledge.renders,
@@ -184,7 +156,7 @@ class PageReader:
             is_stored_rendered=_is_rendered(target),
             running=0 if is_requested else len(self._active_probes),
         )
-        is_shell = without_scripts is not None and find_render_evidence(without_scripts) is RenderEvidence.SHELL
+        is_shell = plain is not None and outcomes.find_render_evidence(plain) is RenderEvidence.SHELL
         # Searching for the browser takes half a second, so do it only if a page is or will be rendered.
         needs_browser = choice.is_rendered or (choice is RenderChoice.AWAITED and is_shell)
         return RenderChoice.NO_BROWSER if needs_browser and self._renderer.source.get_browser() is None else choice
@@ -193,19 +165,12 @@ class PageReader:
         self, memory: RenderMemory, *, is_exhausted: bool
     ) -> tuple[tuple[PageKey, ...], RenderMemory]:
         """Return the stored pages that a browser should render now, with the memory; none without a browser."""
-        return (
-            ((), memory)
-            if self._renderer.source.missing_reason
-            else select_pages_to_render(memory, is_exhausted=is_exhausted)
-        )
+        if self._renderer.source.missing_reason:
+            return (), memory
+        return render_memory.select_pages_to_render(memory, is_exhausted=is_exhausted)
 
     async def _read_rendered(
-        self,
-        target: Target,
-        response: Fetched,
-        without_scripts: Parsed,
-        knowledge: DomainKnowledge,
-        choice: RenderChoice,
+        self, target: Target, response: Fetched, plain: Parsed, knowledge: DomainKnowledge, choice: RenderChoice
     ) -> PageResult:
         outcome = await self._renderer.render(target.url, response, knowledge, screenshot=self._takes_screenshots)
         reading = parsed = None
@@ -214,45 +179,41 @@ class PageReader:
         if parsed is None or reading is None:
             failure = outcome.reason if isinstance(outcome, NotRendered) else RenderFailure.TOO_LARGE
             return replace(
-                _build_unrendered(response, without_scripts),
-                evidence=find_render_evidence(without_scripts),
+                _build_unrendered(response, plain),
+                evidence=outcomes.find_render_evidence(plain),
                 choice=choice,
-                rendering=RenderRecord(outcome=failure.value, requests=outcome.requests),
+                rendering=outcomes.RenderRecord(outcome=failure.value, requests=outcome.requests),
                 failure=failure if _is_rendered(target) else None,
-                without_scripts=without_scripts,
+                without_scripts=plain,
                 received_bytes=outcome.received_bytes,
                 is_page_fault=failure.is_page_fault,
             )
-        gain = compute_gain(
-            without_scripts, parsed, common_additions=knowledge.renders.list_common_additions(target.url)
-        )
-        unrendered, rendered = PageReading(response, without_scripts), PageReading(reading, parsed)
+        common_additions = knowledge.renders.list_common_additions(target.url)
+        gain = outcomes.compute_gain(plain, parsed, common_additions=common_additions)
+        unrendered, rendered = PageReading(response, plain), PageReading(reading, parsed)
         is_moved = parsed.content.is_instant_refresh
         uses_rendered = gain.is_sufficient or is_moved or choice is RenderChoice.ALWAYS
         stored = rendered if uses_rendered else unrendered
         compared = stored
         if target.version is not None and target.version.is_rendered is not uses_rendered and not is_moved:
             compared = rendered if target.version.is_rendered else unrendered
+        counts = {"added_words": gain.words, "added_links": gain.links, "requests": outcome.requests}
+        record = outcomes.RenderRecord(choice.value, **counts)
         return PageResult(
             stored=stored,
             compared=compared,
             choice=choice,
-            rendering=RenderRecord(
-                outcome=choice.value, added_words=gain.words, added_links=gain.links, requests=outcome.requests
-            ),
-            evidence=find_render_evidence(without_scripts),
-            without_scripts=without_scripts,
+            rendering=record,
+            evidence=outcomes.find_render_evidence(plain),
+            without_scripts=plain,
             gain=gain,
             screenshot=outcome.screenshot if isinstance(outcome, Rendered) else None,
             received_bytes=outcome.received_bytes,
         )
 
-    async def _parse_rendered(
-        self, target: Target, response: Fetched, rendered: Rendered
-    ) -> tuple[Fetched, Parsed | None]:
+    async def _parse_rendered(self, target: Target, fetched: Fetched, page: Rendered) -> tuple[Fetched, Parsed | None]:
         """Return the response with the rendered body, and the parsed page."""
-        body = _build_body(rendered, target.url)
-        reading = replace(response, body=body, content_type=RENDERED_TYPE)
+        reading = replace(fetched, body=_build_body(page, target.url), content_type="text/html; charset=utf-8")
         parsed = await self.parser.parse(reading, target.url, with_blocks=True, with_sample=target.version is None)
         if parsed is None:
             return reading, None
@@ -264,20 +225,14 @@ _FIXED_CHOICES = frozenset({RenderChoice.NEVER, RenderChoice.NO_SCRIPTS})
 
 
 def _build_unrendered(
-    response: Fetched,
-    without_scripts: Parsed | None,
-    *,
-    choice: RenderChoice | None = None,
-    parsed: Parsed | None = None,
+    response: Fetched, plain: Parsed | None, *, choice: RenderChoice | None = None, parsed: Parsed | None = None
 ) -> PageResult:
     """Return the page as read without scripts. parsed: the parsed page, also if it is unchanged."""
-    reading = PageReading(response, without_scripts)
+    reading = PageReading(response, plain)
     if choice is None:
-        return PageResult(stored=reading, compared=reading)
-    evidence = find_render_evidence(parsed) if parsed is not None else None
-    return PageResult(
-        stored=reading, compared=reading, choice=choice, rendering=RenderRecord(outcome=choice.value), evidence=evidence
-    )
+        return PageResult(reading, reading)
+    evidence = outcomes.find_render_evidence(parsed) if parsed is not None else None
+    return PageResult(reading, reading, choice, outcomes.RenderRecord(outcome=choice.value), evidence=evidence)
 
 
 def _is_rendered(target: Target) -> bool:

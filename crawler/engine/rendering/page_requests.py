@@ -13,7 +13,6 @@ from crawler.errors import CrawlerError
 
 MAX_REQUESTS = 100  # per page, beside its document
 MAX_BYTES = 20_000_000  # received by these requests
-CACHE_BYTES = 32 << 20  # of scripts and styles that are kept for the next page
 
 # Not fetched: images, fonts and media contain neither text nor links.
 _UNREAD_DESTINATIONS = frozenset({"image", "font", "audio", "video", "track", "object", "embed", "manifest", "report"})
@@ -24,14 +23,10 @@ _UNREAD_SUFFIXES = (
 _CACHED_DESTINATIONS = frozenset({"script", "style", "worker", "sharedworker"})
 _CACHED_SUFFIXES = (".js", ".mjs", ".css")
 # Request headers that the crawler sets itself or that must not be forwarded.
-_UNSENT_HEADERS = frozenset(
-    {"host", "user-agent", "accept-encoding", "cookie2", "upgrade-insecure-requests", "content-length"}
-)
+_UNSENT_HEADERS = {"host", "user-agent", "accept-encoding", "cookie2", "upgrade-insecure-requests", "content-length"}
 # Response headers about the connection to the server, which the browser does not have.
-_STRIPPED_HEADERS = frozenset(
-    ("alt-svc", "clear-site-data", "content-encoding", "content-length", "nel", "report-to")
-) | {"strict-transport-security"}
-_EVENT_STREAM_TYPE = "text/event-stream"
+_STRIPPED_HEADERS = {"alt-svc", "clear-site-data", "content-encoding", "content-length", "nel", "report-to"}
+_STRIPPED_HEADERS |= {"strict-transport-security"}
 
 
 class RelaySender(Protocol):
@@ -81,7 +76,7 @@ class PageRequests:
         is_image = not request.destination and request.get_header("accept").startswith("image/")
         if is_image or _has_destination(request, _UNREAD_DESTINATIONS, _UNREAD_SUFFIXES):
             return self._refuse("unread", status=404)
-        if request.get_header("accept") == _EVENT_STREAM_TYPE:
+        if request.get_header("accept") == "text/event-stream":
             return self._refuse("event_stream", status=204)  # HTML, 9.2.3: 204 stops reconnecting
         cached = self._cache.get(request.url)
         if cached is not None:
@@ -103,18 +98,14 @@ class PageRequests:
             self.requests -= 1
             return self._refuse("budget", status=503)
         self.received_bytes += response.received_bytes
-        self.missing_responses += is_own and (
-            isinstance(response, Unreached) or response.status == 429 or response.status >= 500
-        )
+        is_missing = isinstance(response, Unreached) or response.status == 429 or response.status >= 500
+        self.missing_responses += is_own and is_missing
         if isinstance(response, Unreached):
             return self._refuse("address" if response.reason is FailureReason.ADDRESS else "unreached", status=502)
         headers = tuple((name, value) for name, value in response.headers if name.lower() not in _STRIPPED_HEADERS)
         passed_on = BrowserResponse(response.status, headers, response.body)
-        if (
-            request.method == "GET"
-            and response.status == 200
-            and _has_destination(request, _CACHED_DESTINATIONS, _CACHED_SUFFIXES)
-        ):
+        is_complete = request.method == "GET" and response.status == 200
+        if is_complete and _has_destination(request, _CACHED_DESTINATIONS, _CACHED_SUFFIXES):
             self._cache.put(request.url, passed_on)
         return passed_on
 
@@ -126,7 +117,7 @@ class PageRequests:
 class ScriptCache:
     """A cache of scripts and styles by URL, up to `max_bytes` in total; nothing is evicted."""
 
-    def __init__(self, max_bytes: int = CACHE_BYTES) -> None:
+    def __init__(self, max_bytes: int = 32 << 20) -> None:
         self._responses: dict[Url, BrowserResponse] = {}
         self._bytes_left = max_bytes
 
@@ -147,22 +138,17 @@ def _has_destination(request: BrowserRequest, destinations: Collection[str], suf
 
 
 def _select_headers(request: BrowserRequest) -> tuple[tuple[str, str], ...]:
-    return tuple(
-        (name, value)
-        for name, value in request.headers
-        if name not in _UNSENT_HEADERS and not name.startswith(("proxy-", "sec-ch-"))
-    )
+    sent = ((name, value) for name, value in request.headers if name not in _UNSENT_HEADERS)
+    return tuple((name, value) for name, value in sent if not name.startswith(("proxy-", "sec-ch-")))
 
 
 def _build_preflight(request: BrowserRequest) -> BrowserResponse:
     """Build the response to a CORS preflight request (Fetch Standard 3.3), which is not sent to the server."""
-    return BrowserResponse(
-        204,
-        (
-            ("Access-Control-Allow-Origin", request.get_header("origin") or "*"),
-            ("Access-Control-Allow-Methods", "GET, HEAD"),
-            ("Access-Control-Allow-Headers", request.get_header("access-control-request-headers") or "*"),
-            ("Access-Control-Allow-Credentials", "true"),
-            ("Access-Control-Max-Age", "600"),
-        ),
+    headers = (
+        ("Access-Control-Allow-Origin", request.get_header("origin") or "*"),
+        ("Access-Control-Allow-Methods", "GET, HEAD"),
+        ("Access-Control-Allow-Headers", request.get_header("access-control-request-headers") or "*"),
+        ("Access-Control-Allow-Credentials", "true"),
+        ("Access-Control-Max-Age", "600"),
     )
+    return BrowserResponse(204, headers)

@@ -11,7 +11,6 @@ from crawler.engine.store_port import LeasedStore
 
 # Suspension of a domain when a single page demands a longer wait than one page may demand for all.
 DOUBTFUL_SUSPENSION = timedelta(hours=1)
-VISITS_UNTIL_OUTAGE = 5  # visits in a row without a response or with a 5xx
 
 
 class CircuitBreaker:
@@ -34,7 +33,7 @@ class CircuitBreaker:
     @property
     def is_in_doubt(self) -> bool:
         """Return whether so many visits are deferred that the domain itself must be checked."""
-        return len(self.pending) >= (1 if self.is_half_open else VISITS_UNTIL_OUTAGE)
+        return len(self.pending) >= (1 if self.is_half_open else 5)
 
     def add_visit(self, visit: Visit) -> list[Visit]:
         """Add a visit; return the visits that can be recorded now."""
@@ -72,10 +71,8 @@ class CircuitBreaker:
     def suspend(self, reason: str, *, requested_wait: timedelta | None) -> Suspension:
         """Suspend the domain. A burst of rejections counts once, and the longest requested wait applies."""
         rejections = 1 if self.has_good_visit else self.rejections_before + 1
-        max_backoff, max_requested = self.settings.max_backoff, self.settings.max_retry_after
-        until = self.clock.now() + compute_backoff(
-            rejections, requested_wait=requested_wait, max_backoff=max_backoff, max_requested_wait=max_requested
-        )
+        limits = {"max_backoff": self.settings.max_backoff, "max_requested_wait": self.settings.max_retry_after}
+        until = self.clock.now() + compute_backoff(rejections, requested_wait=requested_wait, **limits)
         if self.suspension is None or until > self.suspension.until:
             self.suspension = Suspension(until=until, reason=reason, rejections=rejections)
         return self.suspension

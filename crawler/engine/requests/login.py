@@ -60,9 +60,8 @@ class Login:
         if not isinstance(response, Fetched) or _extract_path(url) == _extract_path(self._url):
             return False
         if response.status in PERMANENT_REDIRECTS | TEMPORARY_REDIRECTS and response.location is not None:
-            return self._session.is_own(response.location) and _extract_path(response.location) == _extract_path(
-                self._url
-            )
+            is_form = _extract_path(response.location) == _extract_path(self._url)
+            return is_form and self._session.is_own(response.location)
         return response.status == 401 or self._find_form(response, url) is not None
 
     async def renew(self, *, since: int) -> bool:
@@ -99,9 +98,8 @@ class Login:
         return [name for name, _ in self._login.fields]
 
     async def _submit_form(self) -> None:
-        page, url = await self._follow_redirects(
-            await self._require_page(self._requester.request_url(self._url)), self._url
-        )
+        first = await self._require_page(self._requester.request_url(self._url))
+        page, url = await self._follow_redirects(first, self._url)
         form = self._find_form(page, url)
         if form is None:
             raise _LoginError(f"no form with the fields {', '.join(self._field_names)} at {self._login.path}")

@@ -116,18 +116,15 @@ class PacedServer:
         """Send a page's own request: paced if it is for this server, else at once, but never to a private address."""
         if not is_own:
             await self._wait_for_lease()
-            return await self._http_client.relay(
-                request, deadline=RELAY_DEADLINE, limits=RequestLimits(public_only=True)
-            )
+            limits = RequestLimits(public_only=True)
+            return await self._http_client.relay(request, deadline=RELAY_DEADLINE, limits=limits)
         await self.wait_for_slot(is_over=self.pacer.is_closed)
         if self.pacer.is_closed():
             return Unreached(FailureReason.LEASE, timedelta(0), "the domain's hours are closed")
         latency: timedelta | None = None
         try:
-            began = time.monotonic()
-            response = await self._http_client.relay(
-                request, deadline=RELAY_DEADLINE, auth=self._choose_auth(request.url)
-            )
+            began, auth = time.monotonic(), self._choose_auth(request.url)
+            response = await self._http_client.relay(request, deadline=RELAY_DEADLINE, auth=auth)
             latency = timedelta(seconds=time.monotonic() - began)
         finally:
             self.pacer.note_response(latency)
@@ -151,9 +148,8 @@ def build_leased_server(session: DomainSession, store: LeasedStore, *, fence: Fe
         clock=store.clock,
         latency_factor=domain_settings.latency_factor,
     )
-    return PacedServer(
-        session.http_client, pacer, deadline=deadline, language=domain_settings.language, fence=fence, session=session
-    )
+    language = domain_settings.language
+    return PacedServer(session.http_client, pacer, deadline=deadline, language=language, fence=fence, session=session)
 
 
 class Requester:
@@ -167,9 +163,9 @@ class Requester:
         self,
         server: PacedServer,
         budget: LeaseBudget,
-        *,
         term: timedelta,
         stats: CrawlStats,
+        *,
         is_ending: Callable[[], bool] = lambda: False,
         prefetched: dict[Url, Fetched] | None = None,
     ) -> None:
@@ -230,11 +226,9 @@ class Requester:
         self, url: Url, *, validators: Validators = NO_VALIDATORS, limits: RequestLimits = DEFAULT_LIMITS
     ) -> Response | None:
         """Send an extra request for a visit; return None if the budget is spent or the lease is ending."""
-        return (
-            None
-            if self.is_stopping
-            else await self._take_and_send(WebRequest(url, validators, limits=limits), is_visit=True)
-        )
+        if self.is_stopping:
+            return None
+        return await self._take_and_send(WebRequest(url, validators, limits=limits), is_visit=True)
 
     async def request_url(self, url: Url, *, limits: RequestLimits = DEFAULT_LIMITS) -> Response | None:
         """Send a request that belongs to no visit; return None if the budget is spent or the hours are closed."""

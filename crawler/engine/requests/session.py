@@ -11,16 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from crawler.core.domain import Domain
-from crawler.core.http.credentials import (
-    NO_AUTH,
-    Cookies,
-    LoginReference,
-    RequestAuth,
-    SecretReference,
-    SecretSource,
-    build_headers,
-    explain_unusable_secret,
-)
+from crawler.core.http import credentials
+from crawler.core.http.credentials import NO_AUTH, Cookies, LoginReference, RequestAuth, SecretReference, SecretSource
 from crawler.core.http.urls import Url, get_authority, get_scheme
 
 if TYPE_CHECKING:  # as in resources.py
@@ -31,6 +23,7 @@ log = logging.getLogger("recrawl.session")
 NO_SECRET = "no_secret"  # reason of a suspension: a secret of the domain's settings is missing  # noqa: S105
 NO_CERTIFICATES = "no_certificates"  # reason of a suspension: the file of certificates cannot be read
 
+Secrets = dict[SecretReference, str]
 # Looks up the secret of a reference; None if it does not exist.
 FindSecret = Callable[[SecretReference], Awaitable[str | None]]
 
@@ -40,14 +33,12 @@ async def read_environment_secret(reference: SecretReference) -> str | None:
     return os.environ.get(reference.name) if reference.source is SecretSource.ENV else None
 
 
-async def find_secrets(
-    references: Collection[SecretReference], find_secret: FindSecret
-) -> dict[SecretReference, str] | str:
+async def find_secrets(references: Collection[SecretReference], find_secret: FindSecret) -> Secrets | str:
     """Look up all secrets; if one is unusable, return the reason for a suspension, which contains no secret."""
-    secrets: dict[SecretReference, str] = {}
+    secrets: Secrets = {}
     for reference in references:
         secret = await find_secret(reference)
-        problem = "is not there" if secret is None else explain_unusable_secret(secret)
+        problem = "is not there" if secret is None else credentials.explain_unusable_secret(secret)
         if secret is None or problem:
             log.warning("secret.unusable", extra={"reference": str(reference), "why": problem})
             return f"{NO_SECRET} {reference} {problem}"
@@ -62,9 +53,7 @@ class DomainSession:
     login: its login through a form; None if it has none.
     """
 
-    def __init__(
-        self, domain: Domain, http_client: "Http", *, secrets: dict[SecretReference, str], cookies: Cookies | None
-    ) -> None:
+    def __init__(self, domain: Domain, http_client: "Http", *, secrets: Secrets, cookies: Cookies | None) -> None:
         self.http_client = http_client
         self._own_authorities = frozenset({domain.authority, *domain.aliases})
         self._is_secure = domain.scheme == "https"
@@ -72,7 +61,8 @@ class DomainSession:
         self.login = domain.settings.credentials.login
         self._auth = NO_AUTH
         if secrets or cookies is not None:
-            self._auth = RequestAuth(headers=build_headers(domain.settings.credentials, secrets), cookies=cookies)
+            headers = credentials.build_headers(domain.settings.credentials, secrets)
+            self._auth = RequestAuth(headers=headers, cookies=cookies)
         self.logins = 0  # how many logins have succeeded
         self.is_logged_in = self.login is None
 

@@ -53,17 +53,12 @@ FLAGS = (
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",  # only the HTTP client resolves names
     "--js-flags=--max-old-space-size=256",
 )
-MEMORY_CHECK_SECONDS = 0.1  # a hostile page may allocate 2 GB per second
-IDLE_CHECK_SECONDS = 1
 REPLACE_SHARE = 0.7  # of the memory limit: a browser that uses more after a render is replaced
 MAX_STARTS = 2  # attempts to start a browser or driver
-VIEWPORT = (1280, 900)
 MAX_CHALLENGES = 10  # each can add a password to the 20 that Chromium remembers, among them the proxy's
 MAX_URLS = 500  # URLs that scripts use outside of the document
-_SCRIPTS = {
-    name: files(__package__).joinpath(f"{name}.js").read_text(encoding="utf-8")
-    for name in ("prepare", "read_dom", "scroll", "settle")
-}
+_SCRIPT_NAMES = ("prepare", "read_dom", "scroll", "settle")
+_SCRIPTS = {name: files(__package__).joinpath(f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPT_NAMES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +157,8 @@ class Browser:
     async def count_render(self, running: _RunningBrowser) -> None:
         """Count a render; mark the browser for replacement if it has rendered enough pages or uses much memory."""
         running.renders += 1
-        is_large = (
-            running.pid is not None
-            and process.sum_tree_memory(process.list_process_tree(running.pid))
-            > REPLACE_SHARE * self.limits.max_total_bytes
-        )
+        tree = process.list_process_tree(running.pid) if running.pid is not None else []
+        is_large = process.sum_tree_memory(tree) > REPLACE_SHARE * self.limits.max_total_bytes
         if is_large or running.renders >= self.limits.max_renders:
             running.is_stale = True
 
@@ -218,7 +210,7 @@ class Browser:
         """
         share = self.limits.max_total_bytes // (self.limits.max_tabs + 1)  # one share for the common processes
         while True:
-            await asyncio.sleep(MEMORY_CHECK_SECONDS if running.pages else IDLE_CHECK_SECONDS)
+            await asyncio.sleep(0.1 if running.pages else 1)  # a hostile page may allocate 2 GB per second
             pids = [each for each in process.list_process_tree(pid) if each not in running.killed_pids]
             used_bytes = process.sum_tree_memory(pids)
             if used_bytes <= self.limits.max_total_bytes:
@@ -293,19 +285,15 @@ class Tab:
         self._renders += 1
         running.pages += 1
         try:
-            outcome = await self._render_with_watch(page, url, crashed, screenshot=screenshot)
+            outcome = await self._render_watched(page, url, crashed, screenshot=screenshot)
         finally:
             running.pages -= 1
             is_closed = await _finish_quietly(page.close())
         reason = outcome.reason if isinstance(outcome, NotRendered) else None
-        if (
-            not is_closed
-            or reason is RenderFailure.HUNG
-            or (
-                reason is RenderFailure.CRASHED
-                and not await _finish_quietly(running.session.send("Browser.getVersion"))
-            )
-        ):
+        is_damaged = not is_closed or reason is RenderFailure.HUNG
+        if not is_damaged and reason is RenderFailure.CRASHED:
+            is_damaged = not await _finish_quietly(running.session.send("Browser.getVersion"))
+        if is_damaged:
             await self._discard_browser()
         else:
             await self._browser.count_render(running)
@@ -324,7 +312,7 @@ class Tab:
             self._context = await running.driven.new_context(
                 proxy={"server": f"http://127.0.0.1:{self._proxy.port}", "bypass": "<-loopback>"},
                 user_agent=self._browser.user_agent,
-                viewport={"width": VIEWPORT[0], "height": VIEWPORT[1]},
+                viewport={"width": 1280, "height": 900},
                 accept_downloads=False,
                 service_workers="block",
                 extra_http_headers={"Accept-Language": self._language} if self._language else {},
@@ -363,39 +351,32 @@ class Tab:
                 process.kill_tree(self._running.pid)
         await self.close()
 
-    async def _render_with_watch(
-        self, page: Page, url: Url, crashed: asyncio.Event, *, screenshot: bool
-    ) -> RenderOutcome:
+    async def _render_watched(self, page: Page, url: Url, crash: asyncio.Event, *, screenshot: bool) -> RenderOutcome:
         """Render the page and return its outcome, also if it crashes or hangs."""
         rendering = asyncio.create_task(self._load_and_read(page, url, screenshot=screenshot))
-        watching = asyncio.create_task(crashed.wait())
+        watching = asyncio.create_task(crash.wait())
+        seconds = self._browser.limits.timeout.total_seconds()
         try:
-            await asyncio.wait(
-                (rendering, watching),
-                timeout=self._browser.limits.timeout.total_seconds(),
-                return_when=asyncio.FIRST_COMPLETED,
-            )
+            await asyncio.wait((rendering, watching), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if rendering.done():
                 return rendering.result()
-            if crashed.is_set():
-                detail = "the tab crashed"
+            if crash.is_set():
+                detail = "the tab crash"
                 if self._running is not None and self._running.is_above_bound:
                     detail += f": the browser used more than {self._browser.limits.max_total_bytes:,} bytes of memory"
                 return self._build_not_rendered(RenderFailure.CRASHED, detail)
             if self._proxy.in_flight:
                 return self._build_incomplete()
-            detail = f"rendering took longer than {self._browser.limits.timeout.total_seconds():g} s"
-            return self._build_not_rendered(RenderFailure.HUNG, detail)
+            return self._build_not_rendered(RenderFailure.HUNG, f"rendering took longer than {seconds:g} s")
         finally:
             for each in (rendering, watching):
                 each.cancel()
             await asyncio.gather(rendering, watching, return_exceptions=True)
 
     async def _load_and_read(self, page: Page, url: Url, *, screenshot: bool) -> RenderOutcome:
+        milliseconds = self._browser.limits.timeout.total_seconds() * 1000
         try:
-            await page.goto(
-                url, wait_until="domcontentloaded", timeout=self._browser.limits.timeout.total_seconds() * 1000
-            )
+            await page.goto(url, wait_until="domcontentloaded", timeout=milliseconds)
             await self._wait_until_settled(page)
             for _ in range(self._browser.limits.max_scrolls):
                 if not await page.evaluate(_SCRIPTS["scroll"]):
@@ -440,8 +421,7 @@ class Tab:
                     screenshot=png,
                 )
             case _:
-                detail = "its scripts prevent reading the document"
-                return self._build_not_rendered(RenderFailure.NO_PAGE, detail)
+                return self._build_not_rendered(RenderFailure.NO_PAGE, "its scripts prevent reading the document")
 
     async def _wait_until_settled(self, page: Page, quiet: float | None = None) -> None:
         """Wait until the page has not changed for a while and none of its requests is in flight.

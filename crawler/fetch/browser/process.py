@@ -21,13 +21,11 @@ from playwright._impl import transport
 from playwright.async_api import Browser, Playwright, async_playwright
 
 # Environment variables that driver and browser get. Others may be secrets, which domains refer to by env:NAME.
-PASSED_VARIABLES = frozenset(
-    {
-        *("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "FONTCONFIG_FILE"),
-        *("PW_LANG_NAME", "PW_LANG_NAME_VERSION", "PW_CLI_DISPLAY_VERSION"),  # from Playwright to its driver
-        "RECRAWL_STACK",  # by which `recrawl down` finds the processes of the local stack
-    }
-)
+PASSED_VARIABLES = {
+    *("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "FONTCONFIG_FILE"),
+    *("PW_LANG_NAME", "PW_LANG_NAME_VERSION", "PW_CLI_DISPLAY_VERSION"),  # from Playwright to its driver
+    "RECRAWL_STACK",  # by which `recrawl down` finds the processes of the local stack
+}
 VARIABLE = "RECRAWL_BROWSER"
 # Headless shell first: it needs a third of the CPU time per page.
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
@@ -36,8 +34,6 @@ REMEDY = (
     f"`{shlex.quote(sys.executable)} -m playwright install chromium-headless-shell`, or name one in {VARIABLE}"
 )
 _DOWNLOADS = ("chromium_headless_shell-*/*/*headless*shell*", "chromium-*/*/chrome")
-DISCARD_PROXY = "http://127.0.0.1:9"  # the discard port, for requests outside of any tab
-
 PROC = Path("/proc")
 
 
@@ -85,20 +81,16 @@ def find_browser(browser_name: str | None = None) -> Path:
     downloaded = _find_download()
     if downloaded is not None:
         return downloaded
-    for name in NAMES:
-        if program := shutil.which(name):
-            return Path(program)
+    if program := next(filter(None, map(shutil.which, NAMES)), None):
+        return Path(program)
     raise BrowserMissing(f"No browser was found, so pages are not rendered: {REMEDY}")
 
 
 def _find_download() -> Path | None:
     """Return the newest browser that Playwright downloaded for this user, if any."""
     folder = Path(os.environ.get("PLAYWRIGHT_BROWSERS_PATH") or Path.home() / ".cache" / "ms-playwright")
-    for pattern in _DOWNLOADS:
-        for program in sorted(folder.glob(pattern), reverse=True):
-            if program.is_file() and os.access(program, os.X_OK):
-                return program
-    return None
+    programs = (program for pattern in _DOWNLOADS for program in sorted(folder.glob(pattern), reverse=True))
+    return next((each for each in programs if each.is_file() and os.access(each, os.X_OK)), None)
 
 
 @asynccontextmanager
@@ -128,7 +120,8 @@ async def launch(driver: Playwright, program: Path, flags: Sequence[str], sandbo
             executable_path=executable,
             args=flags,
             chromium_sandbox=sandbox is not Sandbox.NONE,
-            proxy={"server": DISCARD_PROXY, "bypass": "<-loopback>"},
+            # The discard port, for requests outside of any tab.
+            proxy={"server": "http://127.0.0.1:9", "bypass": "<-loopback>"},
             handle_sigint=False,  # Ctrl-C ends the crawl first
             handle_sigterm=False,
             handle_sighup=False,
@@ -166,14 +159,13 @@ def list_process_tree(pid: int) -> list[int]:
 
 def find_ancestor_child(pid: int) -> int | None:
     """Return the child of this process from which `pid` descends; None if there is none or it is unknown."""
-    try:
+    with contextlib.suppress(OSError):
         while (parent := int((PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])) != os.getpid():
             if parent <= 1:
                 return None
             pid = parent
-    except OSError:
-        return None
-    return pid
+        return pid
+    return None
 
 
 def read_memory(pid: int) -> tuple[int, int]:
@@ -198,10 +190,9 @@ def sum_tree_memory(pids: Collection[int]) -> int:
 
 def is_renderer(pid: int) -> bool:
     """Return whether a browser process is a renderer, which runs the scripts of pages."""
-    try:
+    with contextlib.suppress(OSError):
         return b"--type=renderer" in (PROC / str(pid) / "cmdline").read_bytes()
-    except OSError:
-        return False
+    return False
 
 
 def limit_memory(pids: list[int], max_bytes: int) -> None:

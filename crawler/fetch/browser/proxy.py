@@ -29,20 +29,15 @@ from cryptography.x509.oid import NameOID
 from crawler.core.http.response import BrowserRequest, BrowserResponse
 from crawler.core.http.urls import Url
 
-READ_BYTES = 64 << 10
-MAX_BODY_BYTES = 64 << 10  # of a request; the body is dropped
 USERNAME = "tab"
 LOGIN_URL = Url("http://recrawl.invalid/")  # the proxy itself responds with an empty page (RFC 6761, 6.4)
-CERTIFICATE_LIFETIME = timedelta(days=30)
 HEAD_SECONDS = 10  # time for the first request head of a connection, which must contain the password
 MAX_UNAUTHENTICATED = 64  # connections; then the oldest is closed, so that other users cannot exhaust descriptors
 
-HOP_BY_HOP = frozenset(
-    {
-        *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer"),
-        *("transfer-encoding", "upgrade"),
-    }
-)  # RFC 9110, 7.6.1
+HOP_BY_HOP = {  # RFC 9110, 7.6.1
+    *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer"),
+    *("transfer-encoding", "upgrade"),
+}
 _CHALLENGE = (
     b'HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic realm="tab"\r\n'
     b"Connection: close\r\nContent-Length: 0\r\n\r\n"
@@ -138,11 +133,8 @@ class LoopbackProxy:
                 return
 
     async def _respond(self, request: h11.Request, url: Url) -> BrowserResponse:
-        headers = tuple(
-            (name.decode("ascii"), value.decode("latin-1"))
-            for name, value in request.headers
-            if name != b"proxy-authorization"
-        )
+        forwarded = [(name, value) for name, value in request.headers if name != b"proxy-authorization"]
+        headers = tuple((name.decode("ascii"), value.decode("latin-1")) for name, value in forwarded)
         self.in_flight += 1
         try:
             response = await self._handle_request(BrowserRequest(url, request.method.decode("ascii"), headers))
@@ -179,14 +171,14 @@ async def _read_request(connection: h11.Connection, reader: asyncio.StreamReader
         event = connection.next_event()
         match event:
             case h11.NEED_DATA:
-                connection.receive_data(await reader.read(READ_BYTES))
+                connection.receive_data(await reader.read(64 << 10))
             case h11.Request():
                 request = event
                 if request.method == b"CONNECT":
                     return request
             case h11.Data():
                 body_bytes += len(event.data)
-                if body_bytes > MAX_BODY_BYTES:
+                if body_bytes > 64 << 10:
                     return None
             case h11.EndOfMessage():
                 return request
@@ -195,11 +187,9 @@ async def _read_request(connection: h11.Connection, reader: asyncio.StreamReader
 
 
 def _build_events(response: BrowserResponse, *, is_head: bool) -> list[h11.Event]:
-    headers = [
-        (name.encode("latin-1", "replace"), value.encode("latin-1", "replace"))
-        for name, value in response.headers
-        if name.lower() not in HOP_BY_HOP and name.lower() != "content-length"
-    ]
+    unsent = HOP_BY_HOP | {"content-length"}
+    kept = [(name, value) for name, value in response.headers if name.lower() not in unsent]
+    headers = [(name.encode("latin-1", "replace"), value.encode("latin-1", "replace")) for name, value in kept]
     bodiless = is_head or response.status in {204, 304}
     if not bodiless:
         headers.append((b"content-length", str(len(response.body)).encode()))
@@ -225,19 +215,15 @@ def build_server_context() -> ssl.SSLContext:
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + CERTIFICATE_LIFETIME)
+        .not_valid_after(now + timedelta(days=30))
         .sign(key, hashes.SHA256())
     )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with tempfile.TemporaryDirectory() as folder:
-        pem = Path(folder, "own.pem")
+        pem, form = Path(folder, "own.pem"), serialization.Encoding.PEM
         pem.touch(mode=0o600)
-        pem.write_bytes(
-            key.private_bytes(
-                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-            )
-            + certificate.public_bytes(serialization.Encoding.PEM)
-        )
+        own_key = key.private_bytes(form, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        pem.write_bytes(own_key + certificate.public_bytes(form))
         context.load_cert_chain(pem)
     context.set_alpn_protocols(["http/1.1"])
     return context

@@ -20,9 +20,7 @@ from crawler.runtime.keys.records import NamedRecords
 from crawler.runtime.machine import ensure_secret, read_secret
 
 FEED_PATH = "/feed.atom"
-PURPOSE = "feed"
 WEB_UI_NAME = "pages"
-EVERYTHING = "all"  # the default name of the feed of all domains
 MAX_ADDRESSES = 100
 MAX_NAME_CHARS = 128
 
@@ -43,7 +41,7 @@ class FeedSelection:
     @property
     def label(self) -> str:
         """The default name of the feed."""
-        where = self.prefix or self.domain or EVERYTHING
+        where = self.prefix or self.domain or "all"
         return f"{where} {self.kinds}" if self.kinds else where
 
 
@@ -126,7 +124,7 @@ def _build_path(key: str, selection: FeedSelection) -> str:
 
 
 def _build_token(key: str, selection: FeedSelection) -> str:
-    return Signer(key).compute_mac(PURPOSE, urlencode(selection.query))
+    return Signer(key).compute_mac("feed", urlencode(selection.query))
 
 
 def _get_shared_key_file(home: Path) -> Path:

@@ -15,17 +15,15 @@ from pathlib import Path
 
 from crawler.runtime.machine import ensure_secret, read_secret, write_private
 
-AUTH_USER = "recrawl"  # Prefect needs the form user:password, with any user
 RESPONSE_SECONDS = 30  # a server on a busy machine takes seconds; without a server the connection fails at once
 LOOPBACK_NAMES = ("127.0.0.1", "localhost")
-HTTP_PORT = 80
 PROOF_PATH = "/recrawl/proof"
 MAX_NONCE_CHARS = 64
 
 
 def list_own_hosts(port: int) -> tuple[str, ...]:
     """Return the allowed Host headers of a local server."""
-    return tuple(name if port == HTTP_PORT else f"{name}:{port}" for name in LOOPBACK_NAMES)
+    return tuple(name if port == 80 else f"{name}:{port}" for name in LOOPBACK_NAMES)
 
 
 def list_own_origins(port: int) -> tuple[str, ...]:
@@ -67,7 +65,7 @@ def is_own_server(port: int, auth: str) -> bool:
 
 
 def _make_auth() -> str:
-    return f"{AUTH_USER}:{secrets.token_urlsafe(32)}"
+    return f"recrawl:{secrets.token_urlsafe(32)}"  # Prefect needs the form user:password, with any user
 
 
 def _get_auth_file(home: Path) -> Path:

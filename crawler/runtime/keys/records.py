@@ -48,7 +48,6 @@ class NamedRecords(Generic[T]):
     def remove(self, home: Path, name: str) -> bool:
         """Remove the record of that name, and return whether it existed."""
         with self.edit(home) as records:
-            remaining = [each for each in records if each.name != name]
-            was_there = len(remaining) < len(records)
-            records[:] = remaining
-        return was_there
+            count = len(records)
+            records[:] = [each for each in records if each.name != name]
+        return len(records) < count

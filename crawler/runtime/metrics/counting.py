@@ -31,16 +31,9 @@ DEAD_LINK = "dead_link"  # the outcome of a visit to a page that never existed
 # Upper bounds in seconds, from a lease without due pages to a whole crawl run.
 LEASE_BUCKETS = (1, 3, 10, 30, 60, 180, 600, 1800)
 MAX_REASONS = 60  # each is a time series; further reasons are counted as other
-OTHER_REASONS = "other"
 SUMMED = (
-    "requests",
-    "received_bytes",
-    "saved_bytes",
-    "not_modified",
-    "new_pages",
-    "parsed_bodies",
-    "rendered",
-    "excluded",
+    *("requests", "received_bytes", "saved_bytes"),
+    *("not_modified", "new_pages", "parsed_bodies", "rendered", "excluded"),
 )
 TOTAL = "total.json"
 
@@ -63,13 +56,15 @@ class CrawlCounts:
         """Add other counts."""
         for each in fields(self):
             getattr(self, each.name).update(getattr(other, each.name))
-        self._bound_reasons()
+        if len(self.failures) > MAX_REASONS:
+            most_common = Counter(dict(self.failures.most_common(MAX_REASONS - 1)))
+            rest = self.failures.total() - most_common.total()
+            self.failures = most_common + Counter({"other": rest})
 
     def subtract(self, before: "CrawlCounts") -> "CrawlCounts":
         """Return what was counted since `before`, an earlier state of these counts."""
-        return CrawlCounts(
-            **{each.name: getattr(self, each.name) - getattr(before, each.name) for each in fields(self)}
-        )
+        names = [each.name for each in fields(self)]
+        return CrawlCounts(**{name: getattr(self, name) - getattr(before, name) for name in names})
 
     def count_lease(self, outcome: str, duration: timedelta) -> None:
         """Count a lease that has ended."""
@@ -81,13 +76,6 @@ class CrawlCounts:
     def from_json(cls, document: Mapping[str, Mapping[str, int]]) -> "CrawlCounts":
         """Return the counts in a document, without fields of later versions."""
         return cls(**{each.name: Counter(document.get(each.name, {})) for each in fields(cls)})
-
-    def _bound_reasons(self) -> None:
-        if len(self.failures) > MAX_REASONS:
-            most_common = dict(self.failures.most_common(MAX_REASONS - 1))
-            rest = self.failures.total() - sum(most_common.values())
-            self.failures = Counter(most_common)
-            self.failures[OTHER_REASONS] += rest
 
 
 def build_counts(stats: CrawlStats) -> CrawlCounts:

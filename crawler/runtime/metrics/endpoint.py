@@ -30,7 +30,6 @@ log = logging.getLogger("recrawl.metrics")
 
 RESPONSE_SECONDS = 30  # time limit of the database in a scrape
 CACHE_SECONDS = 60.0
-METRICS, ALIVE = "/metrics", "/alive"
 TEXT = "text/plain; charset=utf-8"
 
 
@@ -80,18 +79,19 @@ class StoredGauges:
             now = self._now()
             domains, calibration = await read_domain_gauges(self._db, at=now, max_domains=families.MAX_DOMAINS)
             all_subscriptions = await subscriptions.list_subscriptions(self._db)
-            self._cached = [
-                *families.build_domain_families(domains, calibration),
-                *families.build_subscription_families(all_subscriptions, at=now),
-            ]
+            self._cached = list(families.build_domain_families(domains, calibration))
+            self._cached += families.build_subscription_families(all_subscriptions, at=now)
             self._read_at = time.monotonic()
         return self._cached
+
+
+Collect = Callable[[], Iterable[Metric]]
 
 
 class _FamilyCollector(Collector):
     """A collector that calls a function in each scrape."""
 
-    def __init__(self, collect: Callable[[], Iterable[Metric]]) -> None:
+    def __init__(self, collect: Collect) -> None:
         self._collect = collect
 
     def collect(self) -> Iterable[Metric]:
@@ -99,9 +99,7 @@ class _FamilyCollector(Collector):
 
 
 @contextmanager
-def serve_metrics(
-    host: str, port: int, *, collect: Callable[[], Iterable[Metric]], is_alive: Callable[[], bool]
-) -> Iterator[None]:
+def serve_metrics(host: str, port: int, *, collect: Collect, is_alive: Callable[[], bool]) -> Iterator[None]:
     """Serve metrics on a port during the block. Both functions are called in threads. Raises StackFailed."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_FamilyCollector(collect))
@@ -124,7 +122,7 @@ def serve_metrics(
                     alive = is_alive()
                     self._respond(200 if alive else 503, TEXT, b"alive\n" if alive else b"silent\n")
                 case _:
-                    self._respond(404, TEXT, f"not found: use {METRICS} or {ALIVE}\n".encode())
+                    self._respond(404, TEXT, b"not found: use /metrics or /alive\n")
 
         def _respond(self, status: int, kind: str, body: bytes) -> None:
             self.send_response(status)
@@ -144,8 +142,7 @@ def serve_metrics(
         server = MetricsServer((host, port), Handler)
     except OSError as error:
         raise StackFailed(f"cannot listen on {host} port {port} (RECRAWL_METRICS_PORT): {error.strerror}") from error
-    thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
-    thread.start()
+    threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
     try:
         yield
     finally:

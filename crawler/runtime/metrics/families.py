@@ -11,15 +11,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from crawler.core.change.change import Change
 from crawler.runtime.children import list_tagged
 from crawler.runtime.metrics import counting
-from crawler.runtime.metrics.counting import CrawlCounts
+from crawler.runtime.metrics.counting import DEAD_LINK, FAILED_VISIT, CrawlCounts
 from crawler.store.report import CalibrationGauge, DomainGauge
 from crawler.store.subscriptions import Subscription
 
-OUTCOMES = (
-    *(change.value for change in Change if change is not Change.UNKNOWN),
-    counting.FAILED_VISIT,
-    counting.DEAD_LINK,
-)
+OUTCOMES = (*(change.value for change in Change if change is not Change.UNKNOWN), FAILED_VISIT, DEAD_LINK)
 LEASE_OUTCOMES = (counting.DONE, counting.SUSPENDED, counting.LOST, counting.BROKEN, counting.GIVEN_BACK)
 # By the name in CrawlCounts.sums; prometheus_client adds the suffix _total.
 SUMS = {
@@ -84,10 +80,8 @@ def _build_lease_seconds(counts: CrawlCounts) -> Metric:
         below += counts.lease_seconds[str(index)]
         buckets.append((str(float(bound)), below))
     buckets.append(("+Inf", counts.lease_seconds.total()))
-    sum_seconds = counts.sums["lease_milliseconds"] / 1000
-    return HistogramMetricFamily(
-        "recrawl_lease_seconds", "How long leases lasted.", buckets=buckets, sum_value=sum_seconds
-    )
+    total = counts.sums["lease_milliseconds"] / 1000
+    return HistogramMetricFamily("recrawl_lease_seconds", "How long leases lasted.", buckets=buckets, sum_value=total)
 
 
 def _build_counters(name: str, meaning: str, label: str, always: tuple[str, ...], counts: Mapping[str, int]) -> Metric:
@@ -106,9 +100,8 @@ def build_process_families(tag: str | None) -> Iterator[Metric]:
             each = psutil.Process(pid)
             with each.oneshot():
                 command = " ".join(each.cmdline())
-                role = (
-                    SELF if pid == own_pid else next((role for sign, role in ROLES.items() if sign in command), OTHER)
-                )
+                found = (role for sign, role in ROLES.items() if sign in command)
+                role = SELF if pid == own_pid else next(found, OTHER)
                 resident_bytes, cpu_times = each.memory_info().rss, each.cpu_times()
         except psutil.Error:
             continue  # the process has ended
@@ -131,11 +124,8 @@ def build_domain_families(domains: Sequence[DomainGauge], calibration: Sequence[
     gauges_by_kind = [("audit" if each.audit else "other", each) for each in calibration]
     visits = ((kind, each.visits) for kind, each in gauges_by_kind)
     yield _build_gauges("recrawl_calibration_visits", "Conclusive visits of the last week.", "visits", visits)
-    changes = GaugeMetricFamily(
-        "recrawl_calibration_changes",
-        "Changes in these visits: expected before, and found.",
-        labels=["visits", "changes"],
-    )
+    meaning = "Changes in these visits: expected before, and found."
+    changes = GaugeMetricFamily("recrawl_calibration_changes", meaning, labels=["visits", "changes"])
     for kind, each in gauges_by_kind:
         changes.add_metric([kind, "expected"], each.expected)
         changes.add_metric([kind, "found"], each.found)
@@ -155,11 +145,7 @@ def build_subscription_families(subscriptions: Sequence[Subscription], *, at: da
     gauges: tuple[tuple[str, str, Callable[[Subscription], float]], ...] = (
         ("recrawl_subscription_failures", "Consecutive failures of the receiver.", lambda s: s.failures),
         ("recrawl_subscription_waiting_changes", "Changes that wait for delivery.", lambda s: s.waiting),
-        (
-            "recrawl_subscription_delay_seconds",
-            "Time since the oldest overdue change.",
-            compute_unnotified_seconds,
-        ),
+        ("recrawl_subscription_delay_seconds", "Time since the oldest overdue change.", compute_unnotified_seconds),
         ("recrawl_subscription_dead_letters", "Messages that could not be delivered.", lambda s: s.dead),
     )
     listed = sorted(subscriptions, key=lambda s: (-compute_unnotified_seconds(s), -s.dead, s.id))[:MAX_SUBSCRIPTIONS]

@@ -23,7 +23,6 @@ CREATE_COMMANDS = (
     (f"addgroup -S {SERVER_ACCOUNT}", f"adduser -S -D -H -h / -s {NO_LOGIN} -G {SERVER_ACCOUNT} {SERVER_ACCOUNT}"),
 )
 CREATE_SECONDS = 15  # another process may be creating this or another account
-COMMAND_SECONDS = 900
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class Account:
 
     def run(self, command: Sequence[str], *, handles: Sequence[int] = ()) -> tuple[bool, str]:
         """Run a command. Return whether it succeeded, and its output. handles: file descriptors that it inherits."""
-        identity = (self.user.pw_uid, self.user.pw_gid) if self.user is not None else (None, None)
+        user = self.user
         completed = subprocess.run(
             command,
             stdin=subprocess.DEVNULL,
@@ -45,11 +44,11 @@ class Account:
             cwd="/",
             # A fixed locale, so that messages can be recognized, and not the home folder of the current user.
             env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "HOME": "/", "TZ": "UTC"},
-            user=identity[0],
-            group=identity[1],
-            extra_groups=[] if self.user is not None else None,
+            user=None if user is None else user.pw_uid,
+            group=None if user is None else user.pw_gid,
+            extra_groups=None if user is None else [],
             pass_fds=tuple(handles),
-            timeout=COMMAND_SECONDS,
+            timeout=900,
             check=False,
         )
         return completed.returncode == 0, completed.stdout
@@ -111,11 +110,9 @@ def create_user() -> pwd.struct_passwd:
     # Two useradd commands at once would both create it, and the second id would replace the first.
     with hold_lock(Path(f"/run/{SERVER_ACCOUNT}.lock")):
         while (user := find_user(SERVER_ACCOUNT)) is None and ways and time.monotonic() < deadline:
-            for command in ways[0]:
-                completed = subprocess.run(
-                    command.split(), capture_output=True, text=True, errors="replace", check=False
-                )
-                message = " ".join(completed.stderr.split()) or f"{command.split()[0]} failed"
+            for command in map(str.split, ways[0]):
+                completed = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+                message = " ".join(completed.stderr.split()) or f"{command[0]} failed"
             if "lock" in message:  # another process is creating an account
                 time.sleep(1)
             elif find_user(SERVER_ACCOUNT) is None:

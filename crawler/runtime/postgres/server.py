@@ -19,8 +19,6 @@ USER = "postgres"
 MIN_FREE_BYTES = 200_000_000  # a new cluster takes 40 MB, and its first write-ahead logs take more than that
 START_SECONDS = 600  # replaying a long log after a crash takes minutes
 LEFTOVER_SECONDS = 120  # for processes that remain after a kill -9
-STOP_SECONDS = 300  # it takes a second on an idle machine
-MAX_PORT_ATTEMPTS = 5
 SHARED_BUFFERS_MB = 2048  # fits a million pages with their links; at most a quarter of the machine's memory
 
 
@@ -83,10 +81,9 @@ def find_server(data: Path) -> RunningServer | None:
 
 def is_working_in(pid: int, data: Path) -> bool:
     """Return whether a process works in that folder; after a reboot its id may belong to another program."""
-    try:
+    with suppress(psutil.Error):
         return Path(psutil.Process(pid).cwd()) == data
-    except psutil.Error:
-        return False
+    return False
 
 
 def make_cluster(programs: Programs) -> None:
@@ -94,15 +91,14 @@ def make_cluster(programs: Programs) -> None:
     folder = programs.folder
     if shutil.disk_usage(folder).free < MIN_FREE_BYTES:
         raise StackFailed(describe_full_disk(folder))
-    password = secrets.token_urlsafe(24)
-    write_private(folder / "password", password)
-    temporary = folder / "making"
+    temporary, password_file = folder / "making", folder / "password.once"
     shutil.rmtree(temporary, ignore_errors=True)  # left by a process that was killed here
     temporary.mkdir(mode=0o700)
-    programs.account.give_ownership(temporary)
-    password_file = folder / "password.once"
-    write_private(password_file, password)
-    programs.account.give_ownership(password_file)
+    password = secrets.token_urlsafe(24)
+    for file in (folder / "password", password_file):
+        write_private(file, password)
+    for path in (temporary, password_file):
+        programs.account.give_ownership(path)
     # By default all users of the machine could connect as any user. From version 17 on, the locale is built into
     # Postgres, so a system update cannot change the order of an index.
     locale = ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
@@ -117,24 +113,22 @@ def make_cluster(programs: Programs) -> None:
     )
     password_file.unlink()
     if not succeeded:
-        raise StackFailed(
-            explain_failure(output, folder) or f"the database in {folder} cannot be created: {find_error_line(output)}"
-        )
+        failure = f"the database in {folder} cannot be created: {find_error_line(output)}"
+        raise StackFailed(explain_failure(output, folder) or failure)
     temporary.rename(programs.data)
 
 
 def build_options(*, durable: bool) -> dict[str, str]:
     """Return the settings of the server without the port."""
     quarter_mb = psutil.virtual_memory().total // 4 // 2**20
-    server_options = {
+    zone = {"timezone": "UTC", "log_timezone": "UTC"}
+    server_options = zone | {
         "listen_addresses": "127.0.0.1",
         "unix_socket_directories": "",
         "max_connections": "100",  # the Prefect server keeps 8 to 15 of them
         "shared_buffers": f"{min(SHARED_BUFFERS_MB, quarter_mb)}MB",
         "max_wal_size": "4GB",
         "jit": "off",
-        "timezone": "UTC",
-        "log_timezone": "UTC",
         "log_checkpoints": "off",
     }
     unsafe_options = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "shared_buffers": "128MB"}
@@ -158,16 +152,15 @@ def launch_server(programs: Programs, server_options: dict[str, str]) -> None:
         if server is not None and server.is_ready:
             write_private(programs.folder / "port", str(server.port))
             return
-        if "could not bind" in output and len(tried_ports) < MAX_PORT_ATTEMPTS:
+        if "could not bind" in output and len(tried_ports) < 5:
             tried_ports.append(port)
             continue
         # After a kill -9, old processes may still be ending, or hold the shared memory.
         is_blocked = '"postmaster.pid" already exists' in output or "shared memory block" in output
         max_seconds = LEFTOVER_SECONDS if server is None else START_SECONDS
         if not is_blocked or time.monotonic() - started > max_seconds:
-            raise StackFailed(
-                explain_failure(output, programs.folder) or f"{find_error_line(output)} (see {programs.log})"
-            )
+            failure = f"{find_error_line(output)} (see {programs.log})"
+            raise StackFailed(explain_failure(output, programs.folder) or failure)
         time.sleep(0.2)
 
 
@@ -206,7 +199,8 @@ def shut_down(programs: Programs) -> None:
     """Stop the running server, even with open connections."""
     output = ""
     for mode in ("fast", "immediate"):  # immediate if a session does not end; the next start recovers
-        arguments = (f"--pgdata={programs.path}/data", f"--mode={mode}", "--wait", f"--timeout={STOP_SECONDS}")
+        # It takes a second on an idle machine.
+        arguments = (f"--pgdata={programs.path}/data", f"--mode={mode}", "--wait", "--timeout=300")
         stopped, output = programs.run("pg_ctl", *arguments, "stop")
         if stopped or find_server(programs.data) is None:
             return

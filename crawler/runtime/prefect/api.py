@@ -34,21 +34,12 @@ COMMAND = "python -m prefect.engine"
 DOMAIN_PARAMETER = "domain"  # the parameter of a flow that names one
 MAX_OFFERED = 500  # domains in the list of a form; longer lists are of no use
 LIVE_STATES = [objects.StateType.RUNNING, objects.StateType.PENDING, objects.StateType.CANCELLING]
-ZOMBIE_AUTOMATION = "recrawl: mark runs as crashed that have gone silent"
-# Three heartbeats and a margin: a run on a busy machine may miss one or two.
-MAX_SILENCE = timedelta(seconds=3 * HEARTBEAT_SECONDS + 30)
 POOL_FILTER = filters.WorkPoolFilter(name=filters.WorkPoolFilterName(any_=[POOL]))
 END_STATES = ("Completed", "Failed", "Cancelled", "Crashed", "Paused")
 
 
-class DeploymentPool(BaseModel):
-    """The work pool settings of a deployment; the name is always POOL."""
-
-    job_variables: dict[str, Any] = {}
-
-
 class Deployment(BaseModel):
-    """One entry of a prefect.yaml."""
+    """One entry of a prefect.yaml. work_pool: its settings; the name is always POOL."""
 
     name: str
     entrypoint: str
@@ -57,7 +48,7 @@ class Deployment(BaseModel):
     parameters: dict[str, Any] = {}
     schedules: list[dict[str, Any]] = []
     concurrency_limit: objects.ConcurrencyLimitConfig | None = None
-    work_pool: DeploymentPool
+    work_pool: dict[str, Any]
 
 
 @asynccontextmanager
@@ -85,15 +76,16 @@ async def ensure_deployments(api: PrefectApi, file: Path, *, is_ours: bool) -> i
     Deployments of the current version are not changed, so paused or edited schedules and waiting runs are kept.
     is_ours: whether the server and its pool belong to this home.
     """
-    version, automations = compute_version(file), read_automations(file.with_name("automations.yaml"))
+    version, automations = compute_version(file), file.with_name("automations.yaml")
+    entries = yaml.safe_load(automations.read_bytes())["automations"] if automations.exists() else ()
     async with open_client(api) as client:
         await ensure_pool(client, is_ours=is_ours)
-        for automation in (build_zombie_automation(), *automations):
+        for automation in (build_zombie_automation(), *map(AutomationCore.model_validate, entries)):
             # The user may have changed or disabled an existing one.
             if not await client.read_automations_by_name(automation.name):
                 await client.create_automation(automation)
         registered = {each.name: each.version for each in await client.read_deployments()}
-        changed = [deployment for deployment in read_deployments(file) if registered.get(deployment.name) != version]
+        changed = [each for each in read_deployments(file) if registered.get(each.name) != version]
         for deployment in changed:
             await register_deployment(client, deployment, version=version)
         return len(changed)
@@ -134,7 +126,7 @@ async def register_deployment(client: PrefectClient, deployment: Deployment, *, 
         concurrency_options=objects.ConcurrencyOptions(collision_strategy=limit.collision_strategy) if limit else None,
         tags=deployment.tags,
         work_pool_name=POOL,
-        job_variables=deployment.work_pool.job_variables,
+        job_variables=deployment.work_pool.get("job_variables", {}),
         pull_steps=[],
     )
 
@@ -199,33 +191,24 @@ def build_zombie_automation() -> AutomationCore:
     """Return the automation that marks runs as crashed if their process is gone, which otherwise stay Running."""
     heartbeat = "prefect.flow-run.heartbeat"
     return AutomationCore(
-        name=ZOMBIE_AUTOMATION,
+        name="recrawl: mark runs as crashed that have gone silent",
         trigger=EventTrigger(
             after={heartbeat},
             expect={heartbeat, *(f"prefect.flow-run.{state}" for state in END_STATES)},
             for_each={"prefect.resource.id"},
             posture=Posture.Proactive,
             threshold=1,
-            within=MAX_SILENCE,
+            # Three heartbeats and a margin: a run on a busy machine may miss one or two.
+            within=timedelta(seconds=3 * HEARTBEAT_SECONDS + 30),
         ),
         actions=[ChangeFlowRunState(state=objects.StateType.CRASHED, message="no heartbeat: its process is gone")],
     )
 
 
-def read_automations(file: Path) -> list[AutomationCore]:
-    """Return the automations in a file such as deployments/automations.yaml; none if the file is missing."""
-    entries = yaml.safe_load(file.read_bytes())["automations"] if file.exists() else ()
-    return [AutomationCore.model_validate(entry) for entry in entries]
-
-
 async def list_live_runs(client: PrefectClient) -> list[objects.FlowRun]:
     """Return the runs of the work pool that have started and not ended, according to the server."""
-    run_filter = filters.FlowRunFilter(state=_build_state_filter(*LIVE_STATES))
+    run_filter = filters.FlowRunFilter.model_validate({"state": {"type": {"any_": LIVE_STATES}}})
     return await client.read_flow_runs(work_pool_filter=POOL_FILTER, flow_run_filter=run_filter)
-
-
-def _build_state_filter(*types: objects.StateType) -> filters.FlowRunFilterState:
-    return filters.FlowRunFilterState(type=filters.FlowRunFilterStateType(any_=list(types)))
 
 
 async def mark_dead_runs(api: PrefectApi) -> int:
@@ -240,23 +223,17 @@ async def mark_dead_runs(api: PrefectApi) -> int:
 async def _set_end_state(client: PrefectClient, run: objects.FlowRun, state: objects.State[Any]) -> None:
     """Set the end state of a run whose process is gone, and of its tasks, which would otherwise stay Running."""
     await client.set_flow_run_state(run.id, state, force=True)
-    tasks = await client.read_task_runs(
-        flow_run_filter=filters.FlowRunFilter(id=filters.FlowRunFilterId(any_=[run.id])),
-        task_run_filter=filters.TaskRunFilter(
-            state=filters.TaskRunFilterState(type=filters.TaskRunFilterStateType(any_=LIVE_STATES))
-        ),
-    )
-    for task in tasks:
+    run_filter = filters.FlowRunFilter.model_validate({"id": {"any_": [run.id]}})
+    task_filter = filters.TaskRunFilter.model_validate({"state": {"type": {"any_": LIVE_STATES}}})
+    for task in await client.read_task_runs(flow_run_filter=run_filter, task_run_filter=task_filter):
         await client.set_task_run_state(task.id, state, force=True)
 
 
 async def delete_late_runs(api: PrefectApi) -> int:
     """Delete the scheduled runs that are late, because the next run does their work. Return their number."""
     async with open_client(api) as client:
-        run_filter = filters.FlowRunFilter(
-            state=_build_state_filter(objects.StateType.SCHEDULED),
-            expected_start_time=filters.FlowRunFilterExpectedStartTime(before_=datetime.now(UTC)),
-        )
+        scheduled_state, past = {"type": {"any_": [objects.StateType.SCHEDULED]}}, {"before_": datetime.now(UTC)}
+        run_filter = filters.FlowRunFilter.model_validate({"state": scheduled_state, "expected_start_time": past})
         late = await client.read_flow_runs(work_pool_filter=POOL_FILTER, flow_run_filter=run_filter)
         scheduled = [run for run in late if run.auto_scheduled]
         for run in scheduled:
@@ -274,9 +251,8 @@ async def cancel_runs(api: PrefectApi, *, only: Collection[UUID] | None) -> list
         runs = [run for run in await list_live_runs(client) if only is None or run.id in only]
         for run in runs:
             # A run that has not started cannot confirm a cancellation.
-            has_begun = run.start_time is not None
-            message = "the stack is shutting down"
-            state: objects.State[Any] = Cancelling(message=message) if has_begun else Cancelled(message=message)
+            build_state = Cancelling if run.start_time is not None else Cancelled
+            state: objects.State[Any] = build_state(message="the stack is shutting down")
             # Without force, the server rejects a second cancellation.
             await client.set_flow_run_state(run.id, state, force=True)
         return [run.id for run in runs]

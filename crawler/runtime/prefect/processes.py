@@ -9,21 +9,15 @@ from functools import partial
 from pathlib import Path
 
 from crawler.errors import StackFailed
-from crawler.runtime import children
+from crawler.runtime import children, environment
 from crawler.runtime.children import Child, Report
-from crawler.runtime.environment import (
-    PrefectApi,
-    build_server_environment,
-    build_worker_command,
-    build_worker_environment,
-)
+from crawler.runtime.environment import PrefectApi
 from crawler.runtime.keys.home_keys import ensure_auth, is_own_server, renew_auth
 from crawler.runtime.machine import choose_port, ensure_private_folder, is_port_free, read_recorded_port
 from crawler.settings import Settings
 
 DEFAULT_PORT = 4200
 START_SECONDS = 900  # it takes 5 to 10 on an idle machine; the first start of a server creates 100 tables
-PORT_ATTEMPTS = 3
 
 
 def ensure_server(home: Path, settings: Settings, *, database_url: str, report: Report) -> Child:
@@ -35,11 +29,8 @@ def ensure_server(home: Path, settings: Settings, *, database_url: str, report: 
     facts = {"database": children.hash_secret(database_url), "auth": children.hash_secret(auth)}
     running = children.find_child(home, children.SERVER)
     # The facts differ if Postgres has moved to another port.
-    if (
-        running is not None
-        and facts.items() <= running.facts.items()
-        and _wait_until_ready(home, running, report=report)
-    ):
+    is_same = running is not None and facts.items() <= running.facts.items()
+    if running is not None and is_same and _wait_until_ready(home, running, report=report):
         report("Prefect server: running")
         return running
     children.end_part(home, children.SERVER)
@@ -49,16 +40,11 @@ def ensure_server(home: Path, settings: Settings, *, database_url: str, report: 
         # A worker that outlived the server may have sent the string to the program that has the old port now.
         facts["auth"] = children.hash_secret(auth := renew_auth(home))
     report("Prefect server: starting")
-    environment = build_server_environment(
-        home, port=port, auth=auth, database_url=database_url, keep_runs=settings.run_retention
+    variables = environment.build_server_environment(
+        home, port=port, auth=auth, url=database_url, keep_runs=settings.run_retention
     )
-    return children.start_child(
-        home,
-        children.SERVER,
-        [sys.executable, "-m", "crawler.runtime.prefect.program"],
-        environment=environment,
-        facts={**facts, "port": str(port)},
-    )
+    command, facts = [sys.executable, "-m", "crawler.runtime.prefect.program"], {**facts, "port": str(port)}
+    return children.start_child(home, children.SERVER, command, environment=variables, facts=facts)
 
 
 def _wait_until_ready(home: Path, server: Child, *, report: Report) -> bool:
@@ -73,13 +59,12 @@ def _wait_until_ready(home: Path, server: Child, *, report: Report) -> bool:
 
 def wait_for_server(home: Path, server: Child, *, restart: Callable[[], Child], report: Report) -> Child:
     """Wait for the server, and restart it if another program took its port before the start. Raises StackFailed."""
-    for _ in range(PORT_ATTEMPTS):
+    for _ in range(3):
         if _wait_until_ready(home, server, report=report):
             return server
         if server.process.is_running():
-            raise StackFailed(
-                f"the Prefect server does not respond: see {children.get_log_file(home, children.SERVER)}"
-            )
+            log = children.get_log_file(home, children.SERVER)
+            raise StackFailed(f"the Prefect server does not respond: see {log}")
         if is_port_free(server.port):
             break
         server = restart()
@@ -90,10 +75,8 @@ def _choose_port(home: Path, requested_port: int | None, last: int, *, report: R
     """Return the port of the settings, else the last port, else Prefect's default, else any free one."""
     if requested_port is not None:
         if not is_port_free(requested_port):
-            raise StackFailed(
-                f"port {requested_port} (RECRAWL_PREFECT_PORT) is taken by another program: "
-                f"stop that program or set another port"
-            )
+            problem = f"port {requested_port} (RECRAWL_PREFECT_PORT) is taken by another program"
+            raise StackFailed(f"{problem}: stop that program or set another port")
         return requested_port
     port = choose_port(_get_port_file(home), default=DEFAULT_PORT, key=str(home))
     if port != last:
@@ -105,7 +88,7 @@ def _get_port_file(home: Path) -> Path:
     return home / "run" / "port"
 
 
-def find_worker(home: Path, *, api: PrefectApi, database_url: str) -> children.Child | None:
+def find_worker(home: Path, *, api: PrefectApi, database_url: str) -> Child | None:
     """Return the running worker if it uses this server and this database."""
     worker = children.find_child(home, children.WORKER)
     return worker if worker is not None and worker.facts == _build_facts(api, database_url) else None
@@ -116,17 +99,16 @@ def _build_facts(api: PrefectApi, database_url: str) -> dict[str, str]:
     return {"api_url": api.url, "database": children.hash_secret(database_url), **auth}
 
 
-def clear_runs(api: PrefectApi, *, report: children.Report) -> None:
+def clear_runs(api: PrefectApi, *, report: Report) -> None:
     """Clean up the runs of a pool that has no worker."""
     from crawler.runtime.prefect.api import delete_late_runs, mark_dead_runs
 
-    crashed = asyncio.run(mark_dead_runs(api))
-    if crashed:
+    if crashed := asyncio.run(mark_dead_runs(api)):
         report(f"Runs: {crashed} marked as crashed, because their processes were gone")
     asyncio.run(delete_late_runs(api))
 
 
-def start_worker(home: Path, *, api: PrefectApi, database_url: str, report: children.Report) -> children.Child:
+def start_worker(home: Path, *, api: PrefectApi, database_url: str, report: Report) -> Child:
     """Start a worker and wait until it is online."""
     from crawler.runtime.prefect.api import has_worker
 
@@ -134,19 +116,16 @@ def start_worker(home: Path, *, api: PrefectApi, database_url: str, report: chil
     name = f"recrawl-{tag}-{secrets.token_hex(2)}"
     shutil.rmtree(home / "tmp", ignore_errors=True)
     ensure_private_folder(home, "tmp")
-    worker = children.start_child(
-        home,
-        children.WORKER,
-        build_worker_command(name),
-        environment=build_worker_environment(home, api, tag=tag, database_url=database_url),
-        facts=_build_facts(api, database_url),
-    )
-    if children.wait_until(
-        lambda: asyncio.run(has_worker(api, name)), child=worker, label="Worker", seconds=START_SECONDS, report=report
-    ):
+    command, facts = environment.build_worker_command(name), _build_facts(api, database_url)
+    variables = environment.build_worker_environment(home, api, tag=tag, database_url=database_url)
+    worker = children.start_child(home, children.WORKER, command, environment=variables, facts=facts)
+
+    def is_online() -> bool:
+        return asyncio.run(has_worker(api, name))
+
+    if children.wait_until(is_online, child=worker, label="Worker", seconds=START_SECONDS, report=report):
         return worker
     if worker.process.is_running():
-        raise StackFailed(
-            f"the worker does not connect to {api.url}: see {children.get_log_file(home, children.WORKER)}"
-        )
+        log = children.get_log_file(home, children.WORKER)
+        raise StackFailed(f"the worker does not connect to {api.url}: see {log}")
     raise StackFailed(f"the worker ended: {children.read_last_line(home, children.WORKER)}")

@@ -16,37 +16,35 @@ from prefect.settings import get_current_settings
 
 from crawler.runtime.host_check import require_own_address
 
-NEVER_STARTED = 3  # uvicorn's exit code
-
 
 def main() -> int:
     """Serve until a signal ends the process. Return the exit code."""
     server_settings = get_current_settings().server
-    port, auth = server_settings.api.port, server_settings.api.auth_string
+    api = server_settings.api
+    port, auth = api.port, api.auth_string
     if auth is None:
         raise SystemExit("PREFECT_SERVER_API_AUTH_STRING is not set: recrawl up starts this server")
     # First, so that the second of two servers on one port ends at once.
-    family = socket.AF_INET6 if ":" in server_settings.api.host else socket.AF_INET
+    family = socket.AF_INET6 if ":" in api.host else socket.AF_INET
     with socket.socket(family) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listener.bind((server_settings.api.host, port))
+            listener.bind((api.host, port))
             listener.listen()
         except OSError as error:
             raise SystemExit(f"cannot listen on port {port}: {error.strerror}") from error
-        print(f"Prefect server: starting at http://{server_settings.api.host}:{port}", flush=True)  # noqa: T201  for the log file
-        app = create_app(final=True)
-        is_for_others = not ip_address(server_settings.api.host).is_loopback
+        print(f"Prefect server: starting at http://{api.host}:{port}", flush=True)  # noqa: T201  for the log file
+        app, is_for_others = create_app(final=True), not ip_address(api.host).is_loopback
         config = uvicorn.Config(
             app if is_for_others else require_own_address(app, port=port, auth=auth.get_secret_value()),
             log_level=server_settings.logging_level.lower(),
-            timeout_keep_alive=server_settings.api.keepalive_timeout,
-            ws_ping_interval=server_settings.api.websocket_ping_interval,
-            ws_ping_timeout=server_settings.api.websocket_ping_timeout,
+            timeout_keep_alive=api.keepalive_timeout,
+            ws_ping_interval=api.websocket_ping_interval,
+            ws_ping_timeout=api.websocket_ping_timeout,
         )
         server = uvicorn.Server(config)
         server.run(sockets=[listener])
-    return 0 if server.started else NEVER_STARTED
+    return 0 if server.started else 3  # uvicorn's exit code
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ from crawler.runtime.environment import WATCH_PATH, PrefectApi, build_client_env
 from crawler.runtime.stack import Stack
 
 RESPONSE_SECONDS = 30
-MAX_RESPONSE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ def _call_api(api: PrefectApi, path: str, body: dict[str, Any] | None = None) ->
     )
     try:
         with build_opener(ProxyHandler({}), _NoRedirects()).open(request, timeout=RESPONSE_SECONDS) as response:
-            return json.loads(response.read(MAX_RESPONSE_BYTES))
+            return json.loads(response.read(1 << 20))
     except HTTPError as error:
         if error.code == HTTPStatus.NOT_FOUND:
             return None

@@ -16,7 +16,6 @@ from crawler.store.database import NEWER_MESSAGE, SchemaState, read_schema_state
 
 RETRY_SECONDS = 2.0
 HEARTBEAT_SECONDS = 5.0
-MAX_SILENCE_SECONDS = 60.0  # twelve heartbeats, because a busy machine may miss some
 # Log lines of Prefect and of the runs as JSON, one document per line.
 JSON_LINES = {
     "PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER": "json",
@@ -82,10 +81,9 @@ def beat_file(home: Path) -> Path:
 
 def has_heartbeat(home: Path) -> bool:
     """Return whether the worker has a recent heartbeat."""
-    try:
-        return abs(time.time() - beat_file(home).stat().st_mtime) < MAX_SILENCE_SECONDS
-    except FileNotFoundError:
-        return False
+    file = beat_file(home)
+    # At most a minute old: twelve heartbeats, because a busy machine may miss some.
+    return file.exists() and abs(time.time() - file.stat().st_mtime) < 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,21 +111,17 @@ def check_health(settings: Settings, *, alive_only: bool) -> list[HealthCheck]:
         is_gone = find_child(home, SERVICE_WORKER) is None
         problem = "" if has_heartbeat(home) else "it sends no heartbeat"
         checks.append(HealthCheck("Worker", "its process is gone" if is_gone else problem))
-    web_ui = find_web_ui(home)
-    if web_ui is not None:
+    if (web_ui := find_web_ui(home)) is not None:
         problem = "" if is_own_server(web_ui.port, ensure_key(home)) else f"it does not respond on port {web_ui.port}"
         checks.append(HealthCheck("Web UI", problem))
     if not checks:
         checks.append(HealthCheck("Service", f"no service runs in {home}"))
     if not alive_only:
-        checks.append(HealthCheck("Database", _find_database_problem(settings)))
+        try:
+            problem = find_schema_problem(get_database_url(settings))
+        except CrawlerError as error:
+            problem = str(error)
+        checks.append(HealthCheck("Database", problem))
     if not alive_only and settings.prefect_api_url is not None:
         checks.append(HealthCheck("Prefect server", find_server_problem(get_api(settings))))
     return checks
-
-
-def _find_database_problem(settings: Settings) -> str:
-    try:
-        return find_schema_problem(get_database_url(settings))
-    except CrawlerError as error:
-        return str(error)

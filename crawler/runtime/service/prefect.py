@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+import threading
 import time
 from typing import NoReturn
 
@@ -11,21 +12,9 @@ from crawler.runtime.children import Report
 from crawler.runtime.environment import build_client_environment, build_server_environment
 from crawler.runtime.lifecycle import DEPLOYMENTS, register_deployments
 from crawler.runtime.machine import ensure_private_folder
-from crawler.runtime.service.health import (
-    build_log_environment,
-    find_server_problem,
-    get_api,
-    get_database_url,
-    wait_until_usable,
-)
+from crawler.runtime.service import health
 from crawler.settings import Settings
-from crawler.store.database import (
-    build_libpq_url,
-    find_connection_error,
-    prepare_schema,
-    read_schema_state,
-    upgrade_schema,
-)
+from crawler.store import database
 
 
 def deploy(settings: Settings, *, may_upgrade: bool, timeout_seconds: float, report: Report) -> int:
@@ -34,7 +23,7 @@ def deploy(settings: Settings, *, may_upgrade: bool, timeout_seconds: float, rep
     may_upgrade: whether to migrate a database that has data; an empty one is always migrated.  timeout_seconds: how
     long to wait for the database and the server.  Raises StackFailed if one of them does not respond in time.
     """
-    url, api = get_database_url(settings), get_api(settings)
+    url, api = health.get_database_url(settings), health.get_api(settings)
     deadline = time.monotonic() + timeout_seconds
 
     def is_too_late(seconds: float) -> bool:
@@ -42,18 +31,18 @@ def deploy(settings: Settings, *, may_upgrade: bool, timeout_seconds: float, rep
         return time.monotonic() >= deadline
 
     def find_problem() -> str:
-        return find_connection_error(url) or find_server_problem(api)
+        return database.find_connection_error(url) or health.find_server_problem(api)
 
-    if not wait_until_usable(find_problem, wait=is_too_late, report=report):
+    if not health.wait_until_usable(find_problem, wait=is_too_late, report=report):
         raise StackFailed(f"{find_problem()}: gave up after {timeout_seconds:g} s")
     if may_upgrade:
-        report(f"Database: {read_schema_state(url).value}")
-        upgrade_schema(url)
+        report(f"Database: {database.read_schema_state(url).value}")
+        database.upgrade_schema(url)
     else:
-        prepare_schema(url, may_upgrade=False)
+        database.prepare_schema(url, may_upgrade=False)
     home = settings.home.resolve()
     ensure_private_folder(home, "prefect")
-    os.environ.update(build_client_environment(home, api) | build_log_environment(settings))
+    os.environ.update(build_client_environment(home, api) | health.build_log_environment(settings))
     return asyncio.run(register_deployments(api, DEPLOYMENTS, database_url=url, is_ours=False))
 
 
@@ -67,27 +56,16 @@ def serve_prefect(settings: Settings, *, host: str, port: int, address: str | No
         raise StackFailed("PREFECT_API_AUTH_STRING is not set: set it to user:password, which protects the server")
     if database_setting is None:
         raise StackFailed("RECRAWL_PREFECT_DATABASE_URL is not set: the Prefect server needs a separate database")
-    home, url = settings.home.resolve(), build_libpq_url(database_setting.get_secret_value())
+    home, url = settings.home.resolve(), database.build_libpq_url(database_setting.get_secret_value())
     ensure_private_folder(home, "prefect")
-    wait_until_usable(lambda: find_connection_error(url), wait=_sleep_through, report=report)
-    origin = address or f"http://127.0.0.1:{port}"
-    environment = (
-        build_server_environment(
-            home, port=port, auth=auth.get_secret_value(), database_url=url, keep_runs=settings.run_retention
-        )
-        | build_log_environment(settings)
-        | {
-            "PREFECT_SERVER_API_HOST": host,
-            "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": origin,
-            "PREFECT_SERVER_UI_API_URL": f"{origin}/api",
-        }
-    )
+    never = threading.Event()
+    health.wait_until_usable(lambda: database.find_connection_error(url), wait=never.wait, report=report)
+    origin, keep_runs = address or f"http://127.0.0.1:{port}", settings.run_retention
+    variables = build_server_environment(home, port=port, auth=auth.get_secret_value(), url=url, keep_runs=keep_runs)
+    variables |= health.build_log_environment(settings)
+    variables["PREFECT_SERVER_API_HOST"] = host
+    variables["PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS"] = origin
+    variables["PREFECT_SERVER_UI_API_URL"] = f"{origin}/api"
     os.chdir(home)  # prefect reads settings from files in its working directory
-    os.execve(  # noqa: S606  so that signals reach the server
-        sys.executable, [sys.executable, "-m", "crawler.runtime.prefect.program"], os.environ | environment
-    )
-
-
-def _sleep_through(seconds: float) -> bool:
-    time.sleep(seconds)
-    return False
+    command = [sys.executable, "-m", "crawler.runtime.prefect.program"]
+    os.execve(sys.executable, command, os.environ | variables)  # noqa: S606  so that signals reach the server

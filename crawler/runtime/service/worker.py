@@ -12,8 +12,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -28,7 +29,6 @@ from crawler.settings import Settings
 
 RETRY_SECONDS = 10.0
 SHORT_LIFE_SECONDS = 30.0
-MAX_SHORT_LIVES = 5
 
 
 def run_worker(settings: Settings, *, runs_at_once: int | None, timeout: timedelta, report: Report) -> None:
@@ -46,43 +46,30 @@ def run_worker(settings: Settings, *, runs_at_once: int | None, timeout: timedel
         if not is_alone:
             raise StackFailed(f"another worker uses {home}: set RECRAWL_HOME to another folder for this one")
         tag = children.ensure_tag(home, children.SERVICE_TAG)
-        worker_variables = build_worker_environment(
-            home, api, tag=tag, database_url=database_url
-        ) | health.build_log_environment(settings)
+        variables = build_worker_environment(home, api, tag=tag, database_url=database_url)
         own_process = find_process(os.getpid())
         assert own_process is not None
         children.write_note(home, children.SERVICE_WORKER, Child(own_process, {}))
         health.beat_file(home).touch()
-        shows_output = settings.log_format == "text"
-        environment = dict(os.environ) | worker_variables
-        supervisor = _WorkerSupervisor(
-            home=home, api=api, environment=environment, stop=stop, report=report, shows_output=shows_output
-        )
-        problems = (
-            lambda: health.find_schema_problem(database_url),
-            supervisor.find_server_problem,
-            supervisor.find_pool_problem,
-        )
-        with _serve_metrics(settings, home):
+        environment, shows_output = dict(os.environ) | variables, settings.log_format == "text"
+        environment |= health.build_log_environment(settings)
+        supervisor = _WorkerSupervisor(home, api, environment, stop, report, shows_output=shows_output)
+        find_schema_problem = partial(health.find_schema_problem, database_url)
+        problems = (find_schema_problem, supervisor.find_server_problem, supervisor.find_pool_problem)
+        with _serve_metrics(settings, home, tag):
             if all(health.wait_until_usable(problem, wait=supervisor.wait, report=report) for problem in problems):
                 clean_up(tag, database_url=database_url, report=report)
                 supervisor.run(runs_at_once=runs_at_once, timeout=timeout)
 
 
-def _serve_metrics(settings: Settings, home: Path) -> AbstractContextManager[None]:
+def _serve_metrics(settings: Settings, home: Path, tag: str) -> AbstractContextManager[None]:
     """Serve the metrics of the runs if the settings have a port."""
     if settings.metrics_port is None:
         return nullcontext()
     from crawler.runtime.metrics.endpoint import serve_worker_metrics  # noqa: PLC0415  takes 3 MB and is rarely used
 
-    host, port = settings.metrics_host, settings.metrics_port
-    return serve_worker_metrics(
-        host,
-        port,
-        home,
-        tag=children.ensure_tag(home, children.SERVICE_TAG),
-        is_alive=lambda: health.has_heartbeat(home),
-    )
+    is_alive = partial(health.has_heartbeat, home)
+    return serve_worker_metrics(settings.metrics_host, settings.metrics_port, home, tag=tag, is_alive=is_alive)
 
 
 @contextmanager
@@ -97,7 +84,7 @@ def _stop_on_signal() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class _WorkerSupervisor:
     """A supervisor of Prefect's worker and its runs.
 
@@ -110,7 +97,7 @@ class _WorkerSupervisor:
     environment: dict[str, str]
     stop: threading.Event
     report: Report
-    shows_output: bool
+    shows_output: bool = field(kw_only=True)
     worker: subprocess.Popen[bytes] | None = None
 
     def wait(self, seconds: float) -> bool:
@@ -137,22 +124,19 @@ class _WorkerSupervisor:
                 began = time.monotonic()
                 self._run_until_ended(runs_at_once)
                 short_lives = short_lives + 1 if time.monotonic() - began < SHORT_LIFE_SECONDS else 0
-                if short_lives >= MAX_SHORT_LIVES and not self.stop.is_set():
+                if short_lives >= 5 and not self.stop.is_set():
                     raise StackFailed("Prefect's worker ended soon after every start: see its output")
                 health.wait_until_usable(self.find_server_problem, wait=self.wait, report=self.report)
         finally:
             self._end_runs(timeout)
             self._end_worker()
-            self._clean_up()
+            # Release the leases of killed runs: Prefect's worker kills a run half a minute after its cancellation.
+            try:
+                url = self.environment["RECRAWL_DATABASE_URL"]
+                clean_up(self.environment[children.TAG], database_url=url, report=self.report)
+            except CrawlerError as error:  # the leases expire anyway
+                self.report(f"Leases: not released: {error}")
             children.remove_note(self.home, children.SERVICE_WORKER)
-
-    def _clean_up(self) -> None:
-        """Release the leases of killed runs: Prefect's worker kills a run half a minute after its cancellation."""
-        try:
-            url = self.environment["RECRAWL_DATABASE_URL"]
-            clean_up(self.environment[children.TAG], database_url=url, report=self.report)
-        except CrawlerError as error:  # the leases expire anyway
-            self.report(f"Leases: not released: {error}")
 
     def _run_until_ended(self, runs_at_once: int | None) -> None:
         """Run Prefect's worker until it ends or the stop event is set."""

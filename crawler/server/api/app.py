@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import wraps
 from http import HTTPStatus
@@ -26,11 +26,9 @@ from crawler.server.api.endpoints import Api
 ROOT = "/api/v1"
 OPENAPI = f"{ROOT}/openapi.json"
 MAX_CONCURRENT = 2  # requests that read the store; the other connections are for the web UI
-SLOT_TIMEOUT_S = 10.0  # wait for one of these requests to end
 DEADLINE_S = 30.0  # time limit of one response
 MAX_QUERY_BYTES = 16 << 10
 PER_SECOND, BURST = 20.0, 40.0  # requests per token
-UNAUTHENTICATED = ""  # the name under which requests without a valid token are counted
 BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="recrawl tokens add NAME")
 
 log = logging.getLogger("recrawl.api")
@@ -51,6 +49,7 @@ _CONTENT = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
 RESPONSES: dict[int | str, dict[str, Any]] = {
     status: {"description": text, "content": _CONTENT} for status, text in _DESCRIPTIONS.items()
 }
+Handler = Callable[..., Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +82,6 @@ async def handle_bad_parameter(request: Request, error: RequestValidationError) 
     return await handle_http_error(request, HTTPException(400, detail))
 
 
-HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]] = {
-    AnyHTTPException: handle_http_error,
-    CrawlerError: handle_crawler_error,
-    RequestValidationError: handle_bad_parameter,
-}
-
-
 def make_app(api: Api) -> FastAPI:
     """Return the application for the paths below /api."""
     app = FastAPI(
@@ -102,7 +94,11 @@ def make_app(api: Api) -> FastAPI:
         redirect_slashes=False,
         dependencies=[Depends(_build_admission(api)), Depends(_refuse_unknown_parameters)],
         responses=RESPONSES,
-        exception_handlers=HANDLERS,
+        exception_handlers={
+            AnyHTTPException: handle_http_error,
+            CrawlerError: handle_crawler_error,
+            RequestValidationError: handle_bad_parameter,
+        },
         generate_unique_id_function=lambda route: route.name,
     )
     slots = asyncio.Semaphore(MAX_CONCURRENT)
@@ -110,9 +106,8 @@ def make_app(api: Api) -> FastAPI:
         app.add_api_route(f"{ROOT}/{verb.__name__}", _limit_endpoint(verb, slots))
 
     async def serve_openapi(request: Request) -> Response:
-        return _respond_json(
-            build_openapi_document(app) | {"servers": [{"url": f"{request.url.scheme}://{request.url.netloc}"}]}
-        )
+        servers = [{"url": f"{request.url.scheme}://{request.url.netloc}"}]
+        return _respond_json(build_openapi_document(app) | {"servers": servers})
 
     async def reject_unknown_path(request: Request) -> Response:
         raise HTTPException(404, f"there is no {request.url.path}: see {OPENAPI} for all paths")
@@ -150,11 +145,8 @@ class RateLimit:
         at = self.now()
         left, then = self._remaining.get(name, (self.burst, at))
         left = min(self.burst, left + (at - then) * self.per_second)
-        if left < 1:
-            self._remaining[name] = (left, at)
-            return (1 - left) / self.per_second
-        self._remaining[name] = (left - 1, at)
-        return 0.0
+        self._remaining[name] = (left - 1 if left >= 1 else left, at)
+        return max(1 - left, 0) / self.per_second
 
 
 def _build_admission(api: Api) -> Callable[..., Awaitable[None]]:
@@ -165,7 +157,7 @@ def _build_admission(api: Api) -> Callable[..., Awaitable[None]]:
         token = None
         if authorization is not None:
             token = await asyncio.to_thread(find_token, api.home, authorization.credentials.strip(), at=api.now())
-        if wait := rate.count_request(token.name if token is not None else UNAUTHENTICATED):
+        if wait := rate.count_request(token.name if token is not None else ""):
             raise HTTPException(429, "too many requests", {"retry-after": str(ceil(wait))})
         if token is None:
             headers = {"www-authenticate": 'Bearer realm="recrawl"'}
@@ -184,15 +176,13 @@ async def _refuse_unknown_parameters(request: Request) -> None:
         raise HTTPException(400, f"{unknown[0][:40]} is not a parameter of this path; its parameters: {names}")
 
 
-def _limit_endpoint(
-    endpoint: Callable[..., Awaitable[object]], slots: asyncio.Semaphore
-) -> Callable[..., Awaitable[Response]]:
+def _limit_endpoint(endpoint: Callable[..., Awaitable[object]], slots: asyncio.Semaphore) -> Handler:
     """Return the endpoint with limits on its concurrency and time, and with a JSON response."""
 
     @wraps(endpoint)
     async def limited(**arguments: Any) -> Response:
         try:
-            async with asyncio.timeout(SLOT_TIMEOUT_S):
+            async with asyncio.timeout(10):  # wait for another request to end
                 await slots.acquire()
         except TimeoutError as error:
             raise HTTPException(503, "too many requests run at once: try again later", {"retry-after": "5"}) from error

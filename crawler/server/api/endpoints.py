@@ -10,18 +10,10 @@ from fastapi import HTTPException, Query
 from pydantic import BeforeValidator
 
 from crawler import times
+from crawler.app import pages as page_texts
 from crawler.app.changes import ALL_KINDS, ChangeFilter, FeedItem, read_changes_within
 from crawler.app.delivery.exports import SearchHit, require_words, search_index
-from crawler.app.pages import (
-    PageKey,
-    PageVersion,
-    State,
-    Url,
-    find_text,
-    list_versions_before,
-    make_target_filter,
-    read_texts,
-)
+from crawler.app.pages import PageKey, PageVersion, State, Url
 from crawler.app.registration import find_domains, get_domain
 from crawler.app.reports import ANY_AGE, AppDatabase, DomainReport, measure_freshness
 from crawler.format.kinds import parse_kinds
@@ -112,6 +104,8 @@ def _build_limit_query(maximum: int, note: str = "") -> Any:
 Instant = Annotated[datetime, BeforeValidator(lambda text: times.parse_instant(text.replace(" ", "+")))]
 CURSOR = "The cursor: `next` of the previous response."
 PAGE = _build_text_query("The URL of the page.")
+SINCE = Query(description="Only changes found at or after this ISO 8601 time.")
+KIND = Query(description="Only these kinds of change, separated by commas, for example added,changed,gone.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,27 +123,21 @@ class Api:
 
     async def domains(self) -> Items[DomainItem]:
         """List the registered domains."""
-        domains = await find_domains(self.db, None, at=None)
-        return Items(
-            [build_row(DomainItem, each, domain=each.authority, aliases=sorted(each.aliases)) for each in domains], None
-        )
+        found = await find_domains(self.db, None, at=None)
+        rows = [build_row(DomainItem, each, domain=each.authority, aliases=sorted(each.aliases)) for each in found]
+        return Items(rows, None)
 
     async def changes(
         self,
         *,
         what: Annotated[str | None, _build_text_query("A domain, a page, or a URL prefix.")] = None,
         after: Annotated[int, Query(ge=0, le=MAX_CURSOR, description="The cursor: only changes after it.")] = 0,
-        since: Annotated[
-            Instant | None, Query(description="Only changes found at or after this ISO 8601 time.")
-        ] = None,
-        kind: Annotated[
-            str | None,
-            Query(description="Only these kinds of change, separated by commas, for example added,changed,gone."),
-        ] = None,
+        since: Annotated[Instant | None, SINCE] = None,
+        kind: Annotated[str | None, KIND] = None,
         limit: Annotated[int, _build_limit_query(MAX_CHANGES)] = 100,
     ) -> Items[FeedItem]:
         """List changes in the order of the feed. `next` is never null: store it and pass it as `after` next time."""
-        scope_filter = await make_target_filter(self.db, what) if what is not None else ChangeFilter()
+        scope_filter = await page_texts.make_target_filter(self.db, what) if what is not None else ChangeFilter()
         kinds = parse_kinds(kind) if kind is not None else ALL_KINDS
         change_filter = replace(scope_filter, after=after, kinds=kinds, since=since)
         batch = await read_changes_within(self.db, change_filter, max_count=limit, max_chars=MAX_CHARS, at=self.now())
@@ -164,22 +152,13 @@ class Api:
         limit: Annotated[int, _build_limit_query(MAX_PAGES, f" With texts, at most {MAX_TEXTS}.")] = 100,
     ) -> Items[PageItem]:
         """List the fetched pages of a domain, in the order of their keys."""
-        pages, last = await read_texts(
-            self.db,
-            await get_domain(self.db, domain),
-            after=PageKey(bytes.fromhex(after)),
-            max_count=min(limit, MAX_TEXTS) if text else limit,
-            max_chars=MAX_CHARS if text else None,
-        )
-        rows = [
-            build_row(
-                PageItem,
-                page,
-                digest=page.digest.hex() if page.digest is not None else None,
-                text=page.text if text else None,
-            )
-            for page in pages
-        ]
+        count, max_chars = (min(limit, MAX_TEXTS), MAX_CHARS) if text else (limit, None)
+        found, start = await get_domain(self.db, domain), PageKey(bytes.fromhex(after))
+        pages, last = await page_texts.read_texts(self.db, found, after=start, max_count=count, max_chars=max_chars)
+        rows = []
+        for page in pages:
+            digest = page.digest.hex() if page.digest is not None else None
+            rows.append(build_row(PageItem, page, digest=digest, text=page.text if text else None))
         return Items(rows, last.hex() if last is not None else None)
 
     async def text(
@@ -190,21 +169,14 @@ class Api:
         at: Annotated[Instant | None, Query(description="The newest version at this ISO 8601 time.")] = None,
     ) -> PageText:
         """Return the text of a page: of its newest version, of a given version, or of the newest at a given time."""
-        page_url, content = await find_text(self.db, url, number=version, at=at)
+        page_url, content = await page_texts.find_text(self.db, url, number=version, at=at)
         if content is None:
             raise HTTPException(404, f"{page_url} has no such version")
-        page_version = content.version
-        if not page_version.is_stored:
-            raise HTTPException(404, f"the text of version {page_version.number} of {page_url} is no longer stored")
-        return build_row(
-            PageText,
-            page_version,
-            url=content.url,
-            state=content.state,
-            version=page_version.number,
-            version_at=page_version.at,
-            text=content.text,
-        )
+        found = content.version
+        if not found.is_stored:
+            raise HTTPException(404, f"the text of version {found.number} of {page_url} is no longer stored")
+        page = {"url": content.url, "state": content.state, "text": content.text}
+        return build_row(PageText, found, version=found.number, version_at=found.at, **page)
 
     async def versions(
         self,
@@ -214,7 +186,7 @@ class Api:
         limit: Annotated[int, _build_limit_query(MAX_VERSIONS)] = 100,
     ) -> Items[PageVersion]:
         """List the versions of a page, newest first."""
-        page_versions, last = await list_versions_before(self.db, url, before=before, max_count=limit)
+        page_versions, last = await page_texts.list_versions_before(self.db, url, before=before, max_count=limit)
         return Items(page_versions, str(last) if last is not None else None)
 
     async def freshness(
@@ -246,7 +218,6 @@ class Api:
         only = (await get_domain(self.db, domain)).authority if domain is not None else None
         hits = await search_index(self.home, q, domain=only, max_count=limit)
         if hits is None:
-            failed = f"the search index could not be built ({index_error})"
-            why = failed if index_error else "the search index is being built"
-            raise HTTPException(503, f"{why}: try again later", {"retry-after": "5"})
+            why = f"could not be built ({index_error})" if index_error else "is being built"
+            raise HTTPException(503, f"the search index {why}: try again later", {"retry-after": "5"})
         return Items(hits, None)

@@ -8,22 +8,14 @@ from crawler.app.changes import BlockChange, diff_words, shorten_runs
 from crawler.app.pages import PageDiff, RunKind, WordRun
 from crawler.format.values import sanitize_text
 
-CONTEXT_CHARS = 120  # characters on each side of a change in a list
-MAX_RUN_CHARS = 600  # characters of a deleted or inserted run in a list
 EVENT_BLOCK_CHARS = 499  # an event stores the first 500 characters of a block, without a trailing space
-TAGS = {RunKind.OLD: "del", RunKind.NEW: "ins"}
+HTML = {RunKind.KEPT: Markup("{}"), RunKind.OLD: Markup("<del>{}</del>"), RunKind.NEW: Markup("<ins>{}</ins>")}
 
 
 def marked(runs: Sequence[WordRun], *, without: str = "") -> Markup:
     """Return runs of words as HTML with deletions and insertions marked. without: the side to omit, `old` or `new`."""
-    return Markup("").join(_mark_run(run) for run in runs if run.kind.value != without)
-
-
-def _mark_run(run: WordRun) -> Markup:
-    if run.kind is RunKind.KEPT:
-        return Markup("{}").format(sanitize_text(run.text))
-    tag = Markup(TAGS[run.kind])  # noqa: S704  one of two constants
-    return Markup("<{0}>{1}</{0}>").format(tag, sanitize_text(run.text))
+    shown = [run for run in runs if run.kind.value != without]
+    return Markup("").join(HTML[run.kind].format(sanitize_text(run.text)) for run in shown)
 
 
 def short_runs(edit: BlockChange) -> tuple[WordRun, ...]:
@@ -33,7 +25,7 @@ def short_runs(edit: BlockChange) -> tuple[WordRun, ...]:
     if min(len(was), len(now)) >= EVENT_BLOCK_CHARS:  # both were truncated, and not at the same word
         while len(runs) > 2 and runs[-1].kind is not RunKind.KEPT:
             runs.pop()
-    return shorten_runs(runs, context_chars=CONTEXT_CHARS, max_chars=MAX_RUN_CHARS)
+    return shorten_runs(runs, context_chars=120, max_chars=600)
 
 
 def count_ignored(diff: PageDiff) -> int:

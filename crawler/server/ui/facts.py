@@ -72,9 +72,7 @@ async def load_change_facts(db: AppDatabase, query: ChangeListQuery, *, at: date
     if len(items) > PAGE_SIZE:
         last_at, position = items[PAGE_SIZE - 1].page_cursor
         more = f"{last_at.timestamp():.6f}_{position}"
-    return ChangeFacts(
-        at=at, query=query, names=tuple(sorted(await list_names(db))), items=tuple(items[:PAGE_SIZE]), more=more
-    )
+    return ChangeFacts(at, query, names=tuple(sorted(await list_names(db))), items=tuple(items[:PAGE_SIZE]), more=more)
 
 
 def _parse_position(typed: str) -> tuple[datetime, int] | None:
@@ -84,9 +82,8 @@ def _parse_position(typed: str) -> tuple[datetime, int] | None:
     try:
         return datetime.fromtimestamp(float(seconds), UTC), int(position)
     except (ValueError, OverflowError, OSError) as error:
-        raise BadInput(
-            f"{typed[:40]!r} is not a valid cursor of this list: go back to the first page of changes"
-        ) from error
+        problem = f"{typed[:40]!r} is not a valid cursor of this list"
+        raise BadInput(f"{problem}: go back to the first page of changes") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +98,7 @@ async def load_url_facts(
     db: AppDatabase, domain: Domain, text: str, query: VersionsQuery, *, parsers: ParserPool, at: datetime
 ) -> UrlFacts:
     """Load the data about one URL of a domain. Raises BadInput for an invalid URL."""
-    explanation = await explain_page(db, domain, parse_typed_url(text), at=at)
-    if explanation.untracked:
-        return UrlFacts(explanation, None)
-    return UrlFacts(
-        explanation, await read_history(db, domain, explanation.url, query, max_count=MAX_VERSIONS, parsers=parsers)
-    )
+    explanation, history = await explain_page(db, domain, parse_typed_url(text), at=at), None
+    if not explanation.untracked:
+        history = await read_history(db, domain, explanation.url, query, max_count=MAX_VERSIONS, parsers=parsers)
+    return UrlFacts(explanation, history)

@@ -107,15 +107,12 @@ def build_budget_plot(forecast: Forecast) -> Plot:
 
 def build_traffic_plot(hours: Sequence[TrafficHour], *, until: datetime) -> Plot:
     """Plot requests and errors per hour."""
-    dots = tuple(
-        Dot(hour.hour.timestamp(), hour.requests, label=f"{hour.hour:%H:%M}: {hour.requests:,} requests")
-        for hour in hours
-    )
-    errors = tuple(
-        Dot(hour.hour.timestamp(), hour.errors, label=f"{hour.hour:%H:%M}: {hour.errors:,} errors")
-        for hour in hours
-        if hour.errors
-    )
+
+    def build_dot(at: datetime, count: int, what: str) -> Dot:
+        return Dot(at.timestamp(), count, label=f"{at:%H:%M}: {count:,} {what}")
+
+    dots = tuple(build_dot(each.hour, each.requests, "requests") for each in hours)
+    errors = tuple(build_dot(each.hour, each.errors, "errors") for each in hours if each.errors)
     return Plot(
         title="Traffic",
         summary=f"{sum(hour.requests for hour in hours):,} requests in {TRAFFIC_HOURS} hours",

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 
 from crawler.app.changes import AppDatabase, FeedItem, read_newest_changes
@@ -31,10 +32,10 @@ async def write_pages(db: AppDatabase, domains: Sequence[Domain], folder: Path, 
     """Write the web UI of these domains to a folder. Raises CrawlerError if the folder cannot be written."""
     cards = [card for domain in domains if (card := await summarize_domain(db, domain, at=at)) is not None]
     all_facts = [await examine_domain(db, card) for card in cards]
-    items = {
-        facts.domain.id: await read_newest_changes(db, at=at, max_count=MAX_CHANGES, only_domain=facts.domain)
-        for facts in all_facts
-    }
+    items = {}
+    for facts in all_facts:
+        newest = await read_newest_changes(db, at=at, max_count=MAX_CHANGES, only_domain=facts.domain)
+        items[facts.domain.id] = newest
     pages = {facts.domain.id: _select_pages(facts, items[facts.domain.id]) for facts in all_facts}
     links = UiLinks(frozenset(url for urls in pages.values() for url in urls))
     _make_folder(folder)
@@ -46,11 +47,7 @@ async def write_pages(db: AppDatabase, domains: Sequence[Domain], folder: Path, 
             for url in pages[facts.domain.id]:
                 page_facts = await load_url_facts(db, facts.domain, url, VersionsQuery(), parsers=parsers, at=at)
                 _write_file(folder / links.page(url), render_url_page(page_facts, links=links))
-    all_items = sorted(
-        (item for domain_items in items.values() for item in domain_items),
-        key=lambda item: item.page_cursor,
-        reverse=True,
-    )
+    all_items = sorted(chain.from_iterable(items.values()), key=lambda item: item.page_cursor, reverse=True)
     changes = ChangeFacts(at=at, query=ChangeListQuery(), names=(), items=tuple(all_items[:MAX_CHANGES]), more="")
     _write_file(folder / links.changes(), render_changes_page(changes, links=links))
     home = HomeFacts(at=at, cards=tuple(facts.card for facts in all_facts), count=len(all_facts), more="")

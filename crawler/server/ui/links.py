@@ -7,8 +7,6 @@ from urllib.parse import urlencode
 
 from crawler.app.pages import Url
 
-READABLE = 40  # readable characters in a file name
-
 
 @dataclass(frozen=True, slots=True)
 class UiLinks:
@@ -52,7 +50,7 @@ def build_history_url(origin: str, url: Url) -> str:
 def _make_slug(text: str) -> str:
     """Return a unique file name for a text: its first letters and a hash."""
     readable = "".join(c if c.isascii() and c.isalnum() else "-" for c in text.partition("://")[2] or text)
-    return f"{readable[:READABLE].strip('-').lower()}-{blake2b(text.encode(), digest_size=6).hexdigest()}"
+    return f"{readable[:40].strip('-').lower()}-{blake2b(text.encode(), digest_size=6).hexdigest()}"
 
 
 def get_external_url(url: str) -> str:

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from crawler.format.axes import Axis, format_tick, make_axis
 
 LEFT, RIGHT, TOP, BOTTOM = 40, 14, 26, 40  # pixels around the plot
-MAX_DOTS = 60  # a line with more points is drawn without dots
 CHARACTER_WIDTH = 6.6  # pixels, on average
 
 
@@ -49,7 +48,7 @@ class Line:
     @property
     def has_dots(self) -> bool:
         """Whether the points are drawn; on a long line they would hide it."""
-        return not self.joined or len(self.dots) <= MAX_DOTS
+        return not self.joined or len(self.dots) <= 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +145,13 @@ TIME_STEPS = (
     *(timedelta(hours=n) for n in (1, 3, 6, 12)),
     *(timedelta(days=n) for n in (1, 2, 7, 14, 30, 90, 365)),
 )
-MAX_TIME_MARKS = 8
 
 
 def list_time_marks(low: float, high: float) -> Iterator[tuple[float, str]]:
     """Yield round times between two, in seconds since 1970, with their labels (UTC)."""
     length = high - low
-    step = next(
-        (each for each in TIME_STEPS if length / each.total_seconds() <= MAX_TIME_MARKS), TIME_STEPS[-1]
-    ).total_seconds()
+    steps = [each.total_seconds() for each in TIME_STEPS]
+    step = next((each for each in steps if length / each <= 8), steps[-1])
     first = -(-low // step) * step
     while first <= high:
         at = datetime.fromtimestamp(first, UTC)

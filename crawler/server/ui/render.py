@@ -39,9 +39,8 @@ def render_home_page(
     facts: HomeFacts, items: Sequence[FeedItem], *, links: UiLinks = SERVER_LINKS, viewer: Viewer = ANONYMOUS
 ) -> str:
     """Render the list of domains with the recent changes."""
-    return _render(
-        "home.html", links, viewer, facts=facts, items=items, window=WINDOW, freshness_plot=figures.build_freshness_plot
-    )
+    build_plot = figures.build_freshness_plot
+    return _render("home.html", links, viewer, facts=facts, items=items, window=WINDOW, freshness_plot=build_plot)
 
 
 def render_domain_page(

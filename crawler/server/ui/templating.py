@@ -91,9 +91,8 @@ def render_masked(block: ExplainedBlock) -> Markup:
     """Return the text of a block with the words that are not compared struck out."""
     rendered, end = Markup(""), 0
     for start, stop in block.masked:
-        rendered += Markup('{}<span class="left-out">{}</span>').format(
-            sanitize_text(block.text[end:start]), sanitize_text(block.text[start:stop])
-        )
+        compared, masked = sanitize_text(block.text[end:start]), sanitize_text(block.text[start:stop])
+        rendered += Markup('{}<span class="left-out">{}</span>').format(compared, masked)
         end = stop
     return rendered + escape(sanitize_text(block.text[end:]))
 
