@@ -13,58 +13,45 @@ from crawler import __version__
 
 
 class CommandLocation(NamedTuple):
-    """The module of a command below crawler.cli, its name there, and the help panel that lists it."""
+    """The module of a command below crawler.cli, and the help panel that lists it."""
 
     module: str
-    attribute: str
-    panel: str | None = None
+    panel: str | None
 
 
-INSPECT_PANEL, RUN_PANEL, SERVICES_PANEL = "Inspect", "Run", "Run in containers and as services"
-COMMAND_LOCATIONS = {
-    "crawl": CommandLocation("crawling.crawl", "crawl"),
-    "refresh": CommandLocation("crawling.refresh", "refresh"),
-    "hint": CommandLocation("crawling.refresh", "hint"),
-    "pages": CommandLocation("pages.pages", "pages", INSPECT_PANEL),
-    "report": CommandLocation("reports.reports", "report", INSPECT_PANEL),
-    "traffic": CommandLocation("reports.reports", "traffic", INSPECT_PANEL),
-    "plan": CommandLocation("reports.reports", "plan", INSPECT_PANEL),
-    "audit": CommandLocation("reports.reports", "audit", INSPECT_PANEL),
-    "changes": CommandLocation("reports.changes", "changes", INSPECT_PANEL),
-    "diff": CommandLocation("pages.page", "diff", INSPECT_PANEL),
-    "versions": CommandLocation("pages.page", "versions", INSPECT_PANEL),
-    "show": CommandLocation("pages.page", "show", INSPECT_PANEL),
-    "export": CommandLocation("delivery.export", "export", INSPECT_PANEL),
-    "sync": CommandLocation("delivery.export", "sync", INSPECT_PANEL),
-    "duplicates": CommandLocation("pages.pages", "duplicates", INSPECT_PANEL),
-    "explain": CommandLocation("pages.page", "explain", INSPECT_PANEL),
-    "try": CommandLocation("pages.page", "try_page", INSPECT_PANEL),
-    "up": CommandLocation("running.stack", "up", RUN_PANEL),
-    "down": CommandLocation("running.stack", "down", RUN_PANEL),
-    "status": CommandLocation("running.stack", "status", RUN_PANEL),
-    "ui": CommandLocation("running.stack", "ui", RUN_PANEL),
-    "serve": CommandLocation("running.stack", "serve", RUN_PANEL),
-    "mcp": CommandLocation("running.stack", "mcp", RUN_PANEL),
-    "tokens": CommandLocation("delivery.access", "app", RUN_PANEL),
-    "deploy": CommandLocation("running.service", "deploy", SERVICES_PANEL),
-    "server": CommandLocation("running.service", "server", SERVICES_PANEL),
-    "worker": CommandLocation("running.service", "worker", SERVICES_PANEL),
-    "health": CommandLocation("running.service", "health", SERVICES_PANEL),
-    "domains": CommandLocation("domains.domains", "app"),
-    "rules": CommandLocation("domains.rules", "app"),
-    "feed": CommandLocation("delivery.access", "feed", INSPECT_PANEL),
-    "notify": CommandLocation("delivery.notify", "app"),
-    "plugins": CommandLocation("running.plugins", "plugins", RUN_PANEL),
-    "prune": CommandLocation("running.prune", "prune", RUN_PANEL),
-    "db": CommandLocation("running.db", "app", RUN_PANEL),
-}
+INSPECT, RUN, SERVICES = "Inspect", "Run", "Run in containers and as services"
+# The commands in the order in which --help lists them.
+_ROWS = (
+    ("crawling.crawl", None, "crawl"),
+    ("crawling.refresh", None, "refresh hint"),
+    ("pages.pages", INSPECT, "pages"),
+    ("reports.reports", INSPECT, "report traffic plan audit"),
+    ("reports.changes", INSPECT, "changes"),
+    ("pages.page", INSPECT, "diff versions show"),
+    ("delivery.export", INSPECT, "export sync"),
+    ("pages.pages", INSPECT, "duplicates"),
+    ("pages.page", INSPECT, "explain try"),
+    ("running.stack", RUN, "up down status ui serve mcp"),
+    ("delivery.access", RUN, "tokens"),
+    ("running.service", SERVICES, "deploy server worker health"),
+    ("domains.domains", None, "domains"),
+    ("domains.rules", None, "rules"),
+    ("delivery.access", INSPECT, "feed"),
+    ("delivery.notify", None, "notify"),
+    ("running.plugins", RUN, "plugins"),
+    ("running.prune", RUN, "prune"),
+    ("running.db", RUN, "db"),
+)
+COMMAND_LOCATIONS = {name: CommandLocation(module, panel) for module, panel, names in _ROWS for name in names.split()}
+# The names in the modules, where they differ from the command: groups of commands, and a keyword of Python.
+ATTRIBUTES = dict.fromkeys(("tokens", "domains", "rules", "notify", "db"), "app") | {"try": "try_page"}
 
 
 @cache
 def load_command(name: str) -> Any:
     """Import and return the command or command group of this name."""
     location, wrapper = COMMAND_LOCATIONS[name], typer.Typer()
-    command = getattr(import_module(f"crawler.cli.{location.module}"), location.attribute)
+    command = getattr(import_module(f"crawler.cli.{location.module}"), ATTRIBUTES.get(name, name))
     if isinstance(command, typer.Typer):
         wrapper.add_typer(command, name=name, rich_help_panel=location.panel)
     else:
@@ -93,12 +80,8 @@ class CommandGroup(TyperGroup):
         self.commands = LazyCommands()  # type: ignore[assignment]  # Click only reads it
 
 
-app = typer.Typer(
-    cls=CommandGroup,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["--help", "-h"]},
-)
+HELP = {"help_option_names": ["--help", "-h"]}
+app = typer.Typer(cls=CommandGroup, no_args_is_help=True, pretty_exceptions_enable=False, context_settings=HELP)
 
 
 def _print_version(is_requested: bool) -> None:  # noqa: FBT001  typer calls it so
