@@ -139,11 +139,6 @@ def pick_fields(value: object, *names: str) -> dict[str, object]:
     return {name: getattr(value, name) for name in names}
 
 
-def count_cells(value: object, *names: str) -> dict[str, str]:
-    """Return the cells of a table with the named counts of a value, each under its name in words."""
-    return {name.replace("_", " "): str(getattr(value, name)) for name in names}
-
-
 def print_json(document: object) -> None:
     """Print the JSON document of --json."""
     json.dump(document, sys.stdout, default=convert_to_plain, indent=2 if sys.stdout.isatty() else None)

@@ -236,12 +236,11 @@ def format_scripts(stored: Explanation) -> str:
     visit = next((visit for visit in stored.visits if visit.rendering), None)
     if visit is None:
         return ""
-    words = RENDERING_WORDS.get(visit.rendering, visit.rendering)
+    description = RENDERING_WORDS.get(visit.rendering, visit.rendering)
     if visit.added_words is None or visit.added_links is None:
-        return words
-    return (
-        f"{words}; scripts add {format_count(visit.added_words, 'word')} and {format_count(visit.added_links, 'link')}"
-    )
+        return description
+    words, links = format_count(visit.added_words, "word"), format_count(visit.added_links, "link")
+    return f"{description}; scripts add {words} and {links}"
 
 
 def format_rate_estimate(page: PageFacts, source: PriorSource | None) -> str:

@@ -77,7 +77,6 @@ def format_trust(trust_rows: Sequence[TrustRow]) -> str:
 def _format_faulty_group(row: TrustRow) -> str:
     lies = row.rating == "lies"
     part = row.missed / row.changes_seen if lies else row.flapped / row.unchanged
-    figures = (
-        f"{part:.0%} of the last {'changes' if lies else 'visits without a change'}; {row.validator_checks} checks"
-    )
+    compared = "changes" if lies else "visits without a change"
+    figures = f"{part:.0%} of the last {compared}; {row.validator_checks} checks"
     return f"{VALIDATOR_NAMES[row.validator]} of {row.template} {row.rating} ({figures})"

@@ -12,16 +12,7 @@ from crawler.app.settings import SettingsPatch
 from crawler.cli.lazy import domain_settings, domains, register, registration
 from crawler.cli.lazy import status as app_status
 from crawler.cli.options import NO_DOMAIN, At, DomainName, DomainNames, Json, Offline, argument, flag, option
-from crawler.cli.output import (
-    count_cells,
-    pick_fields,
-    print_json,
-    print_listing,
-    print_outcome,
-    remark,
-    say,
-    show_facts,
-)
+from crawler.cli.output import pick_fields, print_json, print_listing, print_outcome, remark, say, show_facts
 from crawler.cli.running.prune import format_storage
 from crawler.cli.session import DONE, PROBLEM, Interrupts, run_on_database, settings
 from crawler.cli.settings_options import EMPTY_PATCH, add_settings_options
@@ -118,7 +109,7 @@ def list_all(as_json: Json = False) -> None:
             "domain": each.domain.authority,
             "state": domains.get_domain_state(each, at=datetime.now(UTC)),
             "importance": f"{each.importance:.2f}",
-            **count_cells(each, "unfetched", "fetched", "gone", "dead_links"),
+            **{name: str(getattr(each, name.replace(" ", "_"))) for name in NUMBERS[1:]},
             "last visit": format_instant(each.last_visit_at),
             "next": format_instant(each.wake_at) if each.wake_at else "-",
         }

@@ -46,7 +46,7 @@ def show_explanation(text: str, *, why: bool, at: datetime | None, as_json: bool
     if (page := explanation.known.page) is None:
         _print_untracked(explanation, as_json=as_json)
     elif as_json:
-        print_json(_describe_explanation(explanation, page, details))
+        print_json(_describe(explanation, page, details))
     else:
         _show_explanation(explanation, page, details, why=why)
     return DONE
@@ -233,9 +233,7 @@ def _print_untracked(explanation: app.UrlExplanation | app.UnknownUrl, *, as_jso
         _show_linkers(stored, is_paid=False)
 
 
-def _describe_explanation(
-    about: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails
-) -> dict[str, object]:
+def _describe(about: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails) -> dict[str, object]:
     domain, stored = about.domain, about.known
     rates = {"rate_per_day": page.rate_estimate.rate_per_day, "rate_per_day_90": about.rate_interval}
     return {

@@ -72,5 +72,5 @@ def changes(
     elif as_json:
         changes_output.print_changes_json(query, top=limit, at=at, diff=diff)
     else:
-        changes_output.show_newest_changes(query, top=limit, at=at, diff=diff, why=why)
+        changes_output.show_newest(query, top=limit, at=at, diff=diff, why=why)
     return DONE

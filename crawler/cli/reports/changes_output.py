@@ -18,9 +18,7 @@ MAX_EDITS = 3  # blocks shown per change without --diff
 SHORT_EDIT, LONG_EDIT = (40, 160), (200, 1000)  # characters of context, and of the change itself
 
 
-def show_newest_changes(
-    query: app.ChangesQuery, *, top: int | None, at: datetime | None, diff: bool, why: bool
-) -> None:
+def show_newest(query: app.ChangesQuery, *, top: int | None, at: datetime | None, diff: bool, why: bool) -> None:
     """Print the newest changes. diff: all changed blocks at greater length.  why: also the figures behind them."""
     newest = run_on_database(lambda db, _: app.list_changes(db, query, max_count=top or TOP, at=at))
     say(_format_heading(newest), style="bold")

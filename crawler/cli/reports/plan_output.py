@@ -6,16 +6,7 @@ from math import isfinite
 
 from crawler.app import reports
 from crawler.cli.options import NO_DOMAIN
-from crawler.cli.output import (
-    pick_fields,
-    print_json,
-    print_listing,
-    print_outcome,
-    remark,
-    say,
-    show_facts,
-    show_table,
-)
+from crawler.cli.output import pick_fields, print_json, print_listing, remark, say, show_facts, show_table
 from crawler.cli.plot import Chart, Series, show_plots
 from crawler.cli.session import DONE, PROBLEM, run_on_database
 from crawler.format.reports import BUDGET_SOURCES, format_plan, format_step
@@ -69,8 +60,10 @@ def show_forecast(text: str, *, at: datetime | None, as_json: bool) -> int:
     domain, forecast = run_on_database(lambda db, _: reports.forecast_domain(db, text, at=at))
     name = domain.authority
     if forecast is None:
-        document = {"domain": name, "fetched": 0, "steps": []}
-        print_outcome(document, f"{name} has no fetched pages yet: recrawl crawl {name}", as_json=as_json)
+        if as_json:
+            print_json({"domain": name, "fetched": 0, "steps": []})
+        else:
+            say(f"{name} has no fetched pages yet: recrawl crawl {name}")
         return PROBLEM
     if as_json:
         print_json(_describe_forecast(forecast))

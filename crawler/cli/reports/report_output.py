@@ -6,7 +6,7 @@ from pathlib import Path
 
 from crawler.app import reports
 from crawler.cli.options import NO_DOMAIN
-from crawler.cli.output import count_cells, print_json, print_outcome, remark, say, show_facts, show_rows, show_table
+from crawler.cli.output import print_json, print_outcome, remark, say, show_facts, show_rows, show_table
 from crawler.cli.reports.reports import describe_agreement
 from crawler.cli.session import Interrupts, run_on_database, settings
 from crawler.format.domain_settings import format_setting
@@ -17,6 +17,7 @@ from crawler.format.values import format_bytes, format_count, format_instant, fo
 from crawler.json_lines import get_field_values
 
 FAILED_NOTE = " without a usable response: no response, an error such as 404, or a temporary redirect"
+COUNTS = ("fetched", "unfetched", "gone", "dead links", "moved", "visits")  # columns with a field of the same name
 WITHHELD_NOTE = " with new content that may be an error page; it is accepted after two days"
 
 
@@ -128,9 +129,7 @@ def _show_sources(sources: Sequence[reports.SourceReport]) -> None:
         return
     numbers = ("signals", "recall", "precision")
     say("")
-    rows = [
-        (each.source, str(each.signals), format_share(each.recall), format_share(each.precision)) for each in sources
-    ]
+    rows = ((one.source, str(one.signals), format_share(one.recall), format_share(one.precision)) for one in sources)
     show_table(["signal source", *numbers], rows, right=numbers)
 
 
@@ -177,7 +176,7 @@ def _format_report_row(domain_report: reports.DomainReport, calibration: reports
         "domain": domain_report.domain,
         "fresh": format_share(domain_report.freshness),
         "audited": format_share(calibration.audits.found_fresh),
-        **count_cells(domain_report, "fetched", "unfetched", "gone", "dead_links", "moved", "visits"),
+        **{name: str(getattr(domain_report, name.replace(" ", "_"))) for name in COUNTS},
         "changes": str(sum(count for change, count in domain_report.changes.items() if change != "added")),
         "failed": str(domain_report.failures),
         "received": format_bytes(domain_report.received_bytes),
