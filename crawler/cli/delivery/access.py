@@ -126,8 +126,9 @@ def feed(
 def _issue(what: str | None, *, kinds: str | None, name: str | None, as_json: bool) -> None:
     if kinds is not None:
         change_kinds.parse_kinds(kinds)
-    now = datetime.now(UTC)
-    issued = run_on_database(lambda db, _: feeds.issue_feed(db, what, kinds=kinds or "", name=name, at=now))
+    issued = run_on_database(
+        lambda db, _: feeds.issue_feed(db, what, kinds=kinds or "", name=name, at=datetime.now(UTC))
+    )
     print_outcome({"name": issued.name, "feed": issued.url, "is_served": issued.is_served}, issued.url, as_json=as_json)
     if not as_json and not issued.is_served:
         remark("No server is running at this address: recrawl serve, or recrawl up")

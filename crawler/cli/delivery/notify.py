@@ -152,9 +152,8 @@ def pause(number: Number, as_json: Json = False) -> None:
 
         recrawl notify pause 3
     """
-    now = datetime.now(UTC)
     is_new, subscription = _run_delivery(
-        lambda db, interrupts: notifications.pause(db, number, at=now, stop=interrupts.stop)
+        lambda db, interrupts: notifications.pause(db, number, at=datetime.now(UTC), stop=interrupts.stop)
     )
     waiting = f"; {format_count(subscription.waiting, 'change')} waiting" if subscription.waiting else ""
     already = "" if is_new else " already"
@@ -177,9 +176,10 @@ def resume(
         recrawl notify resume 3
         recrawl notify resume 3 --include-missed
     """
-    now = datetime.now(UTC)
     was_paused, subscription = _run_delivery(
-        lambda db, interrupts: notifications.resume(db, number, missed=include_missed, at=now, stop=interrupts.stop)
+        lambda db, interrupts: notifications.resume(
+            db, number, missed=include_missed, at=datetime.now(UTC), stop=interrupts.stop
+        )
     )
     since = "the changes found during the pause" if include_missed else "changes found from now on"
     waiting = f" {format_count(subscription.waiting, 'waiting change')} and" if subscription.waiting else ""
