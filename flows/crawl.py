@@ -122,14 +122,9 @@ async def run_crawl(
             progress[lease.token].stats = stats
 
     with stop_on_sigterm() as stop:
+        stack, max_time = os.environ.get(STACK, ""), get_settings().max_run_time
         request = app.CrawlRequest(
-            role="flow",
-            stack=os.environ.get(STACK, ""),
-            at=at,
-            max_pages=pages,
-            time_limit=get_settings().max_run_time,
-            stop=stop,
-            count_leases=True,
+            role="flow", stack=stack, at=at, max_pages=pages, time_limit=max_time, stop=stop, count_leases=True
         )
         result = await app.crawl(db, targets, request, clock=clock, hooks=app.ShiftHooks(update_progress, track_lease))
     shift = result.shift

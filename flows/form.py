@@ -20,11 +20,8 @@ _TEXT_KINDS = {SettingKind.SHARE, SettingKind.BYTES, SettingKind.DELAY, SettingK
 
 def _build_field(setting: Setting, position: int) -> tuple[Any, Any]:
     """Return the type and the Field of a setting. position: its position in the form."""
-    about: dict[str, Any] = {
-        "title": setting.label or setting.name,
-        "description": setting.help,
-        "json_schema_extra": {"position": position},
-    }
+    about: dict[str, Any] = {"title": setting.label or setting.name, "description": setting.help}
+    about["json_schema_extra"] = {"position": position}
     match setting.kind:
         case SettingKind.COUNT:
             return int | None, Field(None, ge=int(setting.min_value), le=int(setting.max_value), **about)
@@ -52,30 +49,19 @@ else:
         "SettingsForm",
         __config__=ConfigDict(extra="forbid"),
         __doc__="Settings of a domain. Unchanged fields have their default values.",
-        **{
-            setting.name: _build_field(setting, n)
-            for n, setting in enumerate(SETTINGS)
-            if not setting.is_about_importance
-        },
+        **{each.name: _build_field(each, n) for n, each in enumerate(SETTINGS) if not each.is_about_importance},
     )
 
 
 def build_patch(form: SettingsForm) -> SettingsPatch:
     """Return the settings that differ from their defaults. Raises BadInput, with the label of the field."""
-    values = {setting: getattr(form, setting.name, setting.default) for setting in SETTINGS}
-    return make_patch(
-        {
-            setting.name: _parse_value(setting, value)
-            for setting, value in values.items()
-            if value != setting.default and value not in (None, "", [])
-        }
-    )
-
-
-def _parse_value(setting: Setting, value: Any) -> Any:
-    if isinstance(value, list):
-        return [parse_field(setting, one) for one in value]
-    return parse_field(setting, value) if isinstance(value, str) else value
+    values = {}
+    for setting in SETTINGS:
+        value = getattr(form, setting.name, setting.default)
+        if value != setting.default and value not in (None, "", []):
+            parsed = [parse_field(setting, one) for one in value] if isinstance(value, list) else value
+            values[setting.name] = parse_field(setting, value) if isinstance(value, str) else parsed
+    return make_patch(values)
 
 
 def parse_instant(text: str) -> datetime | None:

@@ -19,7 +19,6 @@ from crawler.app.crawl import CrawlStats, Lease, LeaseResult
 log = logging.getLogger("recrawl.flows")
 T = TypeVar("T")
 
-LEASE_ENDED = "recrawl.lease.ended"
 UPDATE_INTERVAL = timedelta(seconds=2)  # each update is a request to the Prefect server
 CONNECT_TIMEOUT = timedelta(seconds=5)  # even on a busy machine, a running server accepts connections sooner
 PREFECT_TIMEOUT = timedelta(seconds=30)  # Prefect's client would retry for more than a minute
@@ -85,11 +84,8 @@ async def crawl_lease(domain: str, walk: Callable[[], Awaitable[LeaseResult]], p
     artifact = await creation
     if artifact is not None:
         await try_prefect_call(aupdate_progress_artifact(artifact, progress=100.0))
-    emit(
-        LEASE_ENDED,
-        domain,
-        result.stats.as_dict() | {"suspension": result.suspension.reason if result.suspension else None},
-    )
+    suspension = result.suspension.reason if result.suspension else None
+    emit("recrawl.lease.ended", domain, result.stats.as_dict() | {"suspension": suspension})
     return result
 
 

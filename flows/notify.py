@@ -14,7 +14,6 @@ from flows.ending import report_errors
 from flows.form import parse_instant
 from flows.lease import show_markdown
 
-NOT_ALL_NOTIFIED = "NotAllTold"  # a state name for automations: prefect.flow-run.NotAllTold
 TIME_LIMIT = timedelta(minutes=4)  # the next run starts after five minutes, and sends what is left
 
 
@@ -36,12 +35,12 @@ async def notify(at: str = "") -> State[dict[str, int]]:
         await show_delivery(stats)
         waiting = await count_failing(db)
     counts = {"changes": stats.changes, "messages": stats.messages, "failed": len(stats.undelivered)}
-    if stats.undelivered:
-        return Completed(name=NOT_ALL_NOTIFIED, message=" ".join(describe_undelivered(stats)), data=counts)
-    deferred_note = (
-        f" {format_count(waiting, 'subscription')} that failed before will be tried later." if waiting else ""
-    )
-    return Completed(message=f"{describe_delivered(stats)}{deferred_note}", data=counts)
+    if stats.undelivered:  # the name of the state is for automations: prefect.flow-run.NotAllTold
+        return Completed(name="NotAllTold", message=" ".join(describe_undelivered(stats)), data=counts)
+    message = f"{format_delivered(stats.changes, stats.messages)}."
+    if waiting:
+        message += f" {format_count(waiting, 'subscription')} that failed before will be tried later."
+    return Completed(message=message, data=counts)
 
 
 async def show_delivery(stats: DeliveryStats) -> None:
@@ -52,13 +51,8 @@ async def show_delivery(stats: DeliveryStats) -> None:
     for number, why in stats.undelivered.items():
         log.warning("%s", format_undelivered(number, why))
     if stats.messages or stats.undelivered:
-        summary = "\n\n".join([describe_delivered(stats), *describe_undelivered(stats)])
+        summary = "\n\n".join([f"{format_delivered(stats.changes, stats.messages)}.", *describe_undelivered(stats)])
         await show_markdown(summary, key="notify-result", description="Sent notifications")
-
-
-def describe_delivered(stats: DeliveryStats) -> str:
-    """Return the number of sent notifications as a sentence."""
-    return f"{format_delivered(stats.changes, stats.messages)}."
 
 
 def describe_undelivered(stats: DeliveryStats) -> list[str]:

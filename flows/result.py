@@ -3,12 +3,12 @@
 import re
 from collections.abc import Sequence
 
-from crawler import times
 from crawler.app.crawl import Change, CrawlStats, NotablePage, ShiftResult, Url, has_effect
 from crawler.format.reasons import HEADINGS, format_reason
 from crawler.format.reports import render_markdown_table
 from crawler.format.values import format_bytes, format_count
 from crawler.server import build_history_url
+from crawler.times import format_instant
 
 MAX_URL_CHARS = 100  # shown characters of a URL
 ALL_HEADINGS = {**HEADINGS, Change.ADDED: "Added"}
@@ -23,24 +23,16 @@ def summarize_shift(shift: ShiftResult, waits: Sequence[str] = ()) -> list[str]:
         return list(waits) or ["Nothing was due"]
     visited = f"Visited {format_count(stats.visits, 'page')} of {format_count(len(shift.by_domain), 'domain')}"
     spent = f"{format_count(stats.requests, 'request')}, {format_bytes(stats.received_bytes)} received"
+    counts = {name.lower(): stats.changes[change] for change, name in ALL_HEADINGS.items() if change != Change.UNKNOWN}
+    counts |= {"dead links": stats.dead_links, "failed": stats.failed, "new URLs": stats.new_pages}
     lines = [
-        f"{visited}: {', '.join(_list_counts(stats)) or 'all unchanged'}",
+        f"{visited}: {', '.join(f'{count:,} {name}' for name, count in counts.items() if count) or 'all unchanged'}",
         f"{spent} in {stats.elapsed.total_seconds():.1f} s; {format_bytes(stats.saved_bytes)} saved",
     ]
-    if shift.suspensions:
-        suspended = (
-            f"{name} until {times.format_instant(hold.until)} ({hold.reason})"
-            for name, hold in shift.suspensions.items()
-        )
-        lines.append(f"Suspended: {', '.join(suspended)}")
+    holds = [f"{name} until {format_instant(hold.until)} ({hold.reason})" for name, hold in shift.suspensions.items()]
+    if holds:
+        lines.append(f"Suspended: {', '.join(holds)}")
     return [*lines, *waits]
-
-
-def _list_counts(stats: CrawlStats) -> list[str]:
-    headings = [change for change in ALL_HEADINGS if change is not Change.UNKNOWN]
-    counts = [(ALL_HEADINGS[change].lower(), stats.changes[change]) for change in headings]
-    counts += [("dead links", stats.dead_links), ("failed", stats.failed), ("new URLs", stats.new_pages)]
-    return [f"{count:,} {name}" for name, count in counts if count]
 
 
 def render_markdown(shift: ShiftResult, waits: Sequence[str] = (), *, origin: str | None = None) -> str:
@@ -50,8 +42,8 @@ def render_markdown(shift: ShiftResult, waits: Sequence[str] = (), *, origin: st
     """
     total = shift.stats
     lines = ["| | |", "|---|---:|", *(f"| {name} | {value} |" for name, value in list_facts(total))]
-    if total.reasons:
-        reasons = ", ".join(f"{render_reason(reason)} {count}" for reason, count in total.reasons.most_common())
+    reasons = ", ".join(f"{render_reason(reason)} {count}" for reason, count in total.reasons.most_common())
+    if reasons:
         lines += ["", f"Failed: {reasons}"]
     if len(shift.by_domain) > 1:
         rows = (
@@ -59,20 +51,15 @@ def render_markdown(shift: ShiftResult, waits: Sequence[str] = (), *, origin: st
             for name, stats in sorted(shift.by_domain.items())
         )
         lines += ["", *render_markdown_table(("domain", "visits", "changed", "new URLs", "failed"), rows)]
-    lines += [
-        f"\n{name} is suspended until {times.format_instant(hold.until)}: {escape_markdown(hold.reason)}"
-        for name, hold in shift.suspensions.items()
-    ]
-    lines += [
-        f"\n{name} failed with an internal error: {escape_markdown(error)}" for name, error in shift.broken.items()
-    ]
+    for name, hold in shift.suspensions.items():
+        lines.append(f"\n{name} is suspended until {format_instant(hold.until)}: {escape_markdown(hold.reason)}")
+    for name, error in shift.broken.items():
+        lines.append(f"\n{name} failed with an internal error: {escape_markdown(error)}")
     lines += [f"\n{escape_markdown(wait)}" for wait in waits]
     for change, heading in ALL_HEADINGS.items():
-        pages = total.notable_pages[change]
-        if pages:
+        if pages := total.notable_pages[change]:
             lines += ["", f"### {heading}", "", *(_render_item(page, origin) for page in pages)]
-            more = total.count_unlisted(change)
-            if more:
+            if more := total.count_unlisted(change):
                 lines.append(f"- and {more:,} more")
     if total.dead_link_urls:
         lines += ["", "### Dead links", "", *(f"- {render_link(url)}" for url in total.dead_link_urls)]
@@ -102,21 +89,12 @@ def escape_markdown(words: str) -> str:
 
 def list_facts(stats: CrawlStats) -> list[tuple[str, str]]:
     """Return the labels and values of the counts of a crawl."""
-    return [
-        ("Requests", f"{stats.requests:,}"),
-        ("Visits", f"{stats.visits:,}"),
-        ("Not modified", f"{stats.not_modified:,}"),
-        ("Unchanged", f"{stats.changes[Change.UNCHANGED] + stats.changes[Change.COSMETIC]:,}"),
-        ("Changed", f"{stats.changes[Change.CHANGED]:,}"),
-        ("Added", f"{stats.changes[Change.ADDED]:,}"),
-        ("New URLs", f"{stats.new_pages:,}"),
-        ("Gone", f"{stats.changes[Change.GONE]:,}"),
-        ("Dead links", f"{stats.dead_links:,}"),
-        ("Moved", f"{stats.changes[Change.MOVED]:,}"),
-        ("Restored", f"{stats.changes[Change.RESTORED]:,}"),
-        ("Failed", f"{stats.failed:,}"),
-        ("Excluded", f"{stats.excluded:,}"),
-        ("Bytes received", f"{stats.received_bytes:,}"),
-        ("Bytes saved", f"{stats.saved_bytes:,}"),
-        ("Seconds", f"{stats.elapsed.total_seconds():.1f}"),
-    ]
+    changes = stats.changes
+    counts = {"Requests": stats.requests, "Visits": stats.visits, "Not modified": stats.not_modified}
+    counts["Unchanged"] = changes[Change.UNCHANGED] + changes[Change.COSMETIC]
+    counts |= {"Changed": changes[Change.CHANGED], "Added": changes[Change.ADDED], "New URLs": stats.new_pages}
+    counts |= {"Gone": changes[Change.GONE], "Dead links": stats.dead_links, "Moved": changes[Change.MOVED]}
+    counts |= {"Restored": changes[Change.RESTORED], "Failed": stats.failed, "Excluded": stats.excluded}
+    counts |= {"Bytes received": stats.received_bytes, "Bytes saved": stats.saved_bytes}
+    facts = [(name, f"{count:,}") for name, count in counts.items()]
+    return [*facts, ("Seconds", f"{stats.elapsed.total_seconds():.1f}")]

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from prefect import flow, get_run_logger
 
@@ -19,10 +18,6 @@ from flows.lease import emit, show_markdown, try_prefect_call
 
 MAX_DOMAINS = 100  # domains per artifact; the most relevant ones come first
 DAY = timedelta(days=1)
-CALIBRATION_OFF = "recrawl.calibration.off"  # audits show that the reported freshness is wrong
-CHANCES_OFF = "recrawl.chances.off"  # scheduled visits show that pages change more or less often than estimated
-FRESHNESS_BELOW = "recrawl.freshness.below"
-TRAFFIC_OFF = "recrawl.traffic.off"
 PLAN_COLUMNS = ("domain", "importance", "min value", "budget", "requests/day", "fresh", "age, days")
 AUDIT_COLUMNS = (
     *("domain", "drawn", "audits (30 days)", "expected fresh", "found fresh"),
@@ -30,13 +25,8 @@ AUDIT_COLUMNS = (
 )
 REPORT_COLUMNS = ("domain", "fresh", "target", "pages", "visits", "changes", "failed", "requests", "received", "saved")
 PRUNE_COLUMNS = (
-    "domain",
-    "versions deleted",
-    "freed",
-    "visits packed",
-    "visits deleted",
-    "changes deleted",
-    "remaining",
+    *("domain", "versions deleted", "freed", "visits packed"),
+    *("visits deleted", "changes deleted", "remaining"),
 )
 
 
@@ -56,32 +46,22 @@ async def audit(domain: str = "", at: str = "") -> dict[str, int]:
         get_run_logger().warning("%s", off.sentence)
         names = ("expected_fresh", "found_fresh", "deviations")
         figures = {"visits": off.agreement.visits} | {name: getattr(off.agreement, name) for name in names}
-        emit(CALIBRATION_OFF if off.by_chance else CHANCES_OFF, off.name, figures, kind="calibration")
+        # Audits show that the reported freshness is wrong; scheduled visits, that pages change more or less often than
+        # estimated.
+        event = "recrawl.calibration.off" if off.by_chance else "recrawl.chances.off"
+        emit(event, off.name, figures, kind="calibration")
     await show_markdown(render_audits(audits), key="audit-result", description="Audit results")
     return {each.domain.authority: each.drawn for each in audits}
 
 
 def render_audits(audits: Sequence[reports.DomainAudit]) -> str:
     """Render the audit results as Markdown, with inaccurate domains first."""
-    rows = sorted(
-        audits,
-        key=lambda each: (
-            not (each.calibration.audits.is_off or each.calibration.scheduled.is_off),
-            each.domain.authority,
-        ),
-    )
-    lines = render_markdown_table(
-        AUDIT_COLUMNS,
-        [
-            (
-                each.domain.authority,
-                str(each.drawn),
-                *format_agreement(each.calibration.audits),
-                *format_agreement(each.calibration.scheduled),
-            )
-            for each in rows[:MAX_DOMAINS]
-        ],
-    )
+    rows = []
+    for each in audits:
+        name, audited, scheduled = each.domain.authority, each.calibration.audits, each.calibration.scheduled
+        row = (name, str(each.drawn), *format_agreement(audited), *format_agreement(scheduled))
+        rows.append((not (audited.is_off or scheduled.is_off), row))
+    lines = render_markdown_table(AUDIT_COLUMNS, [row for _, row in sorted(rows)[:MAX_DOMAINS]])
     off = reports.list_findings(audits)
     lines += [f"\n{each.sentence}." for each in off]
     if not off:
@@ -107,34 +87,20 @@ async def daily_report(domain: str = "", at: str = "") -> dict[str, float | None
         domain_reports = await reports.measure_freshness(db, domains, window=DAY, at=now)
         written = await write_pages(db, domains, reports.ensure_private_folder(home, "report"), at=now)
     get_run_logger().info("%d pages written: %s", written.files, written.index)
-    summary = render_reports(domain_reports, index=written.index, origin=reports.find_web_ui_origin(home))
+    lines = render_markdown_table(REPORT_COLUMNS, map(_format_report_row, domain_reports))
+    lines.append(f"\nVisits, changes, requests and bytes are of one day. HTML report: {written.index}")
+    if (origin := reports.find_web_ui_origin(home)) is not None:
+        lines.append(f"\n[Open the web UI](<{origin}/>)")
     # One key for all days, so that Prefect shows the history.
-    await show_markdown(summary, key="freshness-report", description="Freshness report")
+    await show_markdown("\n".join(lines), key="freshness-report", description="Freshness report")
     return {each.domain: each.freshness for each in domain_reports}
 
 
-def render_reports(domain_reports: list[reports.DomainReport], *, index: Path, origin: str | None) -> str:
-    """Render the reports as Markdown. index: the HTML report.  origin: that of the web UI; None if not running."""
-    lines = render_markdown_table(REPORT_COLUMNS, map(_format_report_row, domain_reports))
-    lines.append(f"\nVisits, changes, requests and bytes are of one day. HTML report: {index}")
-    if origin is not None:
-        lines.append(f"\n[Open the web UI](<{origin}/>)")
-    return "\n".join(lines)
-
-
 def _format_report_row(each: reports.DomainReport) -> tuple[str, ...]:
-    return (
-        each.domain,
-        format_share(each.freshness),
-        format_share(each.target_freshness),
-        f"{each.fetched:,}",
-        f"{each.visits:,}",
-        f"{sum(each.changes.values()):,}",
-        f"{each.failures:,}",
-        f"{each.requests:,}",
-        format_bytes(each.received_bytes),
-        format_bytes(each.saved_bytes),
-    )
+    counts = (each.fetched, each.visits, sum(each.changes.values()), each.failures, each.requests)
+    shares = format_share(each.freshness), format_share(each.target_freshness)
+    sizes = format_bytes(each.received_bytes), format_bytes(each.saved_bytes)
+    return (each.domain, *shares, *(f"{count:,}" for count in counts), *sizes)
 
 
 @flow(name="prune", flow_run_name="prune", persist_result=False)
@@ -156,8 +122,7 @@ async def prune(domain: str = "", dry_run: bool = False) -> dict[str, int]:  # n
             get_run_logger().warning("%s: %s above its storage quota", each.domain, format_bytes(each.excess_bytes))
         if each.reader:
             get_run_logger().warning("%s: %s", each.domain, each.deferral_note)
-    summary = render_pruned(results, dry_run=dry_run)
-    await show_markdown(summary, key="prune-result", description="Prune results")
+    await show_markdown(render_pruned(results, dry_run=dry_run), key="prune-result", description="Prune results")
     return {each.domain: each.freed_bytes for each in results}
 
 
@@ -165,11 +130,8 @@ def render_pruned(results: Sequence[maintenance.PruneStats], *, dry_run: bool) -
     """Render what was pruned, by domain, as Markdown."""
     rows = sorted(results, key=lambda each: (-each.freed_bytes, each.domain))
     lines = render_markdown_table(PRUNE_COLUMNS, map(_format_pruned_row, rows[:MAX_DOMAINS]))
-    lines += [
-        f"\n{each.domain} is {format_bytes(each.excess_bytes)} above its storage quota."
-        for each in rows
-        if each.excess_bytes
-    ]
+    excesses = [(each.domain, format_bytes(each.excess_bytes)) for each in rows if each.excess_bytes]
+    lines += [f"\n{name} is {excess} above its storage quota." for name, excess in excesses]
     lines += [f"\n{each.domain}: {each.deferral_note}." for each in rows if each.reader][:MAX_DOMAINS]
     if dry_run:
         lines.append("\nDry run: nothing was deleted.")
@@ -177,15 +139,9 @@ def render_pruned(results: Sequence[maintenance.PruneStats], *, dry_run: bool) -
 
 
 def _format_pruned_row(each: maintenance.PruneStats) -> tuple[str, ...]:
-    return (
-        each.domain,
-        f"{each.versions:,}",
-        format_bytes(each.freed_bytes),
-        f"{each.packed:,}",
-        f"{each.visits:,}",
-        f"{each.changes:,}",
-        format_bytes(each.stored_bytes),
-    )
+    counts = (f"{count:,}" for count in (each.packed, each.visits, each.changes))
+    sizes = format_bytes(each.freed_bytes), format_bytes(each.stored_bytes)
+    return (each.domain, f"{each.versions:,}", sizes[0], *counts, sizes[1])
 
 
 @flow(name="plan", flow_run_name="plan", persist_result=False)
@@ -237,28 +193,22 @@ def report_plan(hourly_plan: reports.HourlyPlan) -> None:
     for below in hourly_plan.below:
         log.warning("%s: freshness %.1f %%, target %.1f %%", below.domain, 100 * below.freshness, 100 * below.target)
         payload = {"freshness": below.freshness, "target": below.target, "finding": below.finding}
-        emit(FRESHNESS_BELOW, below.domain, payload)
+        emit("recrawl.freshness.below", below.domain, payload)
     for each in hourly_plan.traffic:
         name, hour = each.domain.authority, each.judged.traffic
         log.warning("%s, hour from %s: %s", name, f"{hour.hour:%Y-%m-%dT%H:%MZ}", each.judged.anomaly)
         facts = {"anomaly": each.judged.anomaly, "hour": hour.hour.isoformat()}
         counts = {"visits": hour.visits, "errors": hour.errors, "latency_ms": hour.latency_ms}
-        emit(TRAFFIC_OFF, name, facts | counts)
+        emit("recrawl.traffic.off", name, facts | counts)
 
 
 def render_planned(planned: Sequence[reports.PlannedDomain]) -> str:
     """Render the plans as Markdown, most important domains first, with their findings."""
     top_domains = sorted(planned, key=lambda each: (-each.importance, each.domain.authority))[:MAX_DOMAINS]
-    lines = render_markdown_table(
-        PLAN_COLUMNS,
-        [
-            (
-                each.domain.authority,
-                *format_plan(each),
-                f"{each.plan.expected.age_days:.2f}" if each.fetched else "-",
-            )
-            for each in top_domains
-        ],
-    )
+    rows = []
+    for each in top_domains:
+        age = f"{each.plan.expected.age_days:.2f}" if each.fetched else "-"
+        rows.append((each.domain.authority, *format_plan(each), age))
+    lines = render_markdown_table(PLAN_COLUMNS, rows)
     lines += [f"\n{each.domain.authority}: {each.plan.finding}." for each in top_domains if each.plan.finding]
     return "\n".join(lines)

@@ -132,20 +132,13 @@ async def _explain_version(
 ) -> list[ExplainedBlock]:
     """Return the blocks of a version with their masked parts under these rules."""
     parser = DomainParser(parsers, PageRules(tuple(rules)))
-    body = content.body or b""
+    url, body = content.url, content.body or b""
     response = Fetched(200, body, len(body), timedelta(0), content.version.content_type)
-    all_blocks, compared_blocks = (
-        await parser.parse_blocks(response, content.url, view=FULL_VIEW),
-        await parser.parse_blocks(response, content.url),
-    )
+    all_blocks = await parser.parse_blocks(response, url, view=FULL_VIEW)
+    compared_blocks = await parser.parse_blocks(response, url)
     if all_blocks is None or compared_blocks is None:
         return []
-    differing = await parser.parse_by_rule(response, content.url)
+    differing, view = await parser.parse_by_rule(response, url), parser.build_view(url)
     mask = await read_mask(db, domain.id)
-    return [
-        block
-        for block in explain_blocks(
-            all_blocks, compared_blocks, mask, view=parser.build_view(content.url), blocks_by_rule=differing
-        )
-        if block.text.strip()
-    ]
+    blocks = explain_blocks(all_blocks, compared_blocks, mask, view=view, blocks_by_rule=differing)
+    return [block for block in blocks if block.text.strip()]

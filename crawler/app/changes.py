@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from crawler.app.database import AppDatabase
 from crawler.app.pages import make_target_filter
-from crawler.app.registration import find_domains, get_domain, require_not_before_last_visit
+from crawler.app.registration import find_domains, get_domain, require_after_last_visit
 from crawler.core.change.word_diff import diff_words, shorten_runs
 from crawler.core.domain import Domain
 from crawler.core.freshness.prior import derive_template
@@ -17,6 +17,7 @@ from crawler.store import report
 from crawler.store.domains import list_names
 from crawler.store.report import BlockChange, ChangeFilter, EventKind, FeedItem
 
+OnOutage = Callable[[StoreUnavailable], None]
 ALL_KINDS = frozenset(EventKind)
 CHANGES_PER_BATCH = 500
 CHANGES_WITH_BLOCKS_PER_BATCH = 100  # each with up to 50 blocks of twice 500 characters
@@ -59,9 +60,7 @@ class ChangesPage:
     has_more: bool
 
 
-async def list_changes(
-    db: AppDatabase, query: ChangesQuery, *, max_count: int, at: datetime | None = None
-) -> NewestChanges:
+async def list_changes(db: AppDatabase, query: ChangesQuery, *, max_count: int, at: datetime | None) -> NewestChanges:
     """Return the newest changes with their changed blocks. at: knowledge time; None for now.
 
     Without kinds, all kinds except added and hint are listed, and added pages are counted, too.
@@ -69,13 +68,9 @@ async def list_changes(
     """
     instant = at or datetime.now(UTC)
     where = await make_change_filter(db, query, at=at)
-    return NewestChanges(
-        items=await report.list_newest_changes(db, replace(where, kinds=query.kinds or NEWS), max_count=max_count),
-        counts=await report.count_changes(db, replace(where, kinds=query.kinds or NEWS | {EventKind.ADDED})),
-        end=await report.read_feed_end(db),
-        since=where.since,
-        at=instant,
-    )
+    items = await report.list_newest_changes(db, replace(where, kinds=query.kinds or NEWS), max_count=max_count)
+    counts = await report.count_changes(db, replace(where, kinds=query.kinds or NEWS | {EventKind.ADDED}))
+    return NewestChanges(items, counts, end=await report.read_feed_end(db), since=where.since, at=instant)
 
 
 async def read_changes(
@@ -89,7 +84,7 @@ async def read_changes(
 
 
 async def follow_changes(
-    db: AppDatabase, query: ChangesQuery, *, from_now: bool, on_outage: Callable[[StoreUnavailable], None]
+    db: AppDatabase, query: ChangesQuery, *, from_now: bool, on_outage: OnOutage
 ) -> AsyncGenerator[FeedItem]:
     """Yield changes in the order of the feed as they are found, without end. Raises as `list_changes` does.
 
@@ -104,11 +99,7 @@ async def follow_changes(
 
 
 async def iterate_changes(
-    db: AppDatabase,
-    where: ChangeFilter,
-    *,
-    follow: bool,
-    on_outage: Callable[[StoreUnavailable], None] | None = None,
+    db: AppDatabase, where: ChangeFilter, *, follow: bool, on_outage: OnOutage | None = None
 ) -> AsyncGenerator[FeedItem]:
     """Yield the changes of a filter in the order of the feed. follow: continue with changes as they are found.
 
@@ -127,11 +118,10 @@ async def iterate_changes(
             for item in items:
                 yield item
             where = replace(where, after=cursor)
-            if items:
-                continue
-            if not follow:
+            if not items and not follow:
                 return
-            await announced.wait()
+            if not items:
+                await announced.wait()
 
 
 async def read_newest_changes(
@@ -158,17 +148,13 @@ async def make_change_filter(db: AppDatabase, query: ChangesQuery, *, at: dateti
         where = await make_target_filter(db, query.what) if query.what is not None else ChangeFilter()
     if at is not None:
         selected = [each for each in await find_domains(db) if where.domain_id in {None, each.id}]
-        await require_not_before_last_visit(db, selected, at)
+        await require_after_last_visit(db, selected, at)
     instant = at or datetime.now(UTC)
     await report.append_to_feed(db, at=instant)
-    match query.since:
-        case int():
-            await report.require_stored(db, where.domain_id, since=query.since)
-            return replace(where, after=query.since)
-        case timedelta():
-            return replace(where, since=instant - query.since)
-        case _:
-            return replace(where, since=query.since)
+    if isinstance(query.since, int):
+        await report.require_stored(db, where.domain_id, since=query.since)
+        return replace(where, after=query.since)
+    return replace(where, since=instant - query.since if isinstance(query.since, timedelta) else query.since)
 
 
 async def read_changes_within(

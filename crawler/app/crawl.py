@@ -13,17 +13,11 @@ from typing import NamedTuple
 
 import psutil
 
+from crawler.app import registration
 from crawler.app.database import AppDatabase
 from crawler.app.delivery.notifications import deliver_due
 from crawler.app.explain import explain_refusal
-from crawler.app.registration import (
-    find_domains,
-    get_domain,
-    make_scope,
-    normalize_seeds,
-    parse_typed_url,
-    require_not_before_last_visit,
-)
+from crawler.app.registration import find_domains, get_domain, make_scope, parse_typed_url
 from crawler.app.status import Wait, WaitReason, find_wait, format_wait, list_waiting_domains
 from crawler.clock import Clock
 from crawler.core.budget.hours import find_opening
@@ -47,12 +41,10 @@ from crawler.store import claim, domains, report
 
 MAX_COUNTED = 100  # domains; due pages are counted only up to this number of domains
 NOTIFY_TIMEOUT = timedelta(seconds=30)  # at the end of a crawl; `recrawl notify run` and the flow send the rest
-EXPECTED_WAITS = {
-    WaitReason.BUDGET_SPENT,
-    WaitReason.BYTES_SPENT,
-    WaitReason.SHARED_BUDGET_SPENT,
-    WaitReason.OUTSIDE_HOURS,
-}
+EXPECTED_WAITS = {WaitReason.BUDGET_SPENT, WaitReason.BYTES_SPENT, WaitReason.SHARED_BUDGET_SPENT}
+EXPECTED_WAITS |= {WaitReason.OUTSIDE_HOURS}
+
+NO_HOOKS = ShiftHooks()
 
 # Registers a domain that a user named, and returns it with the response of its root if that was just fetched.
 Register = Callable[[str], Awaitable[tuple[Domain, Fetched | None]]]
@@ -136,22 +128,16 @@ class CrawlResult:
     @property
     def problem_domains(self) -> set[str]:
         """Return the domains that wait because of a problem, not because of a limit that the user set."""
-        return {
-            domain.authority
-            for domain, wait in self.waits
-            if wait is not None
-            and (
-                wait.reason is WaitReason.CLOCK_BEHIND
-                or (self.domains is not None and wait.reason.is_obstacle and wait.reason not in EXPECTED_WAITS)
-            )
-        }
+        problems = {WaitReason.CLOCK_BEHIND}
+        if self.domains is not None:
+            problems = {reason for reason in WaitReason if reason.is_obstacle} - EXPECTED_WAITS
+        return {domain.authority for domain, wait in self.waits if wait is not None and wait.reason in problems}
 
     @property
     def is_well(self) -> bool:
         """Return whether every domain could be crawled. Single failed pages do not count."""
-        return not (
-            self.shift.suspensions or self.shift.lost or self.shift.broken or self.problem_domains or self.exclusions
-        )
+        shift = self.shift
+        return not (shift.suspensions or shift.lost or shift.broken or self.problem_domains or self.exclusions)
 
 
 def has_effect(shift: ShiftResult) -> bool:
@@ -178,16 +164,15 @@ async def find_targets(
             await find_domains(db, at=at)
         return CrawlTargets(None)
     clock = Clock.from_instant(at)
-    urls = {name: parse_typed_url(name) for name in names}
     selected: dict[int, Domain] = {}
     registered: list[Domain] = []
     prefetched: dict[Url, Fetched] = {}
     requested: list[tuple[Domain, Url]] = []
-    for name, url in urls.items():
+    for name, url in {name: parse_typed_url(name) for name in names}.items():  # registers nothing if any is invalid
         domain = await domains.find_domain(db, get_authority(url))
         if domain is not None or register is None:
             domain = domain or await get_domain(db, name)
-            await require_not_before_last_visit(db, [domain], at)
+            await registration.require_after_last_visit(db, [domain], at)
             registered.append(domain)
         else:
             domain, response = await register(name)
@@ -195,7 +180,8 @@ async def find_targets(
                 prefetched[domain.root] = response
         if not only_due and get_path_and_query(url) != "/":
             scope = make_scope(domain, domain.settings)
-            await domains.add_seeds(db, domain, normalize_seeds(scope, [url]), at=clock.now(), before_root=True)
+            seeds = registration.normalize_seeds(scope, [url])
+            await domains.add_seeds(db, domain, seeds, at=clock.now(), before_root=True)
             requested.append((domain, scope.to_domain_url(url)))
         selected[domain.id] = domain
     return CrawlTargets(list(selected.values()), registered, prefetched, requested)
@@ -207,7 +193,7 @@ async def crawl(
     request: CrawlRequest,
     *,
     clock: Clock | None = None,
-    hooks: ShiftHooks | None = None,
+    hooks: ShiftHooks = NO_HOOKS,
 ) -> CrawlResult:
     """Crawl until nothing is due or a limit is reached, then enforce storage quotas and send notifications.
 
@@ -224,10 +210,8 @@ async def crawl(
         await free_dead_leases(db)
     if targets.domains and request.ignore_pace:
         await domains.wake_domains(db, targets.domains, at=clock.now())
-    limits = CrawlLimits(request.max_pages, request.time_limit, request.stop)
-    async with open_resources(
-        db.settings, prefetched=targets.prefetched, find_secret=build_secret_finder(db.settings)
-    ) as resources:
+    find_secret = build_secret_finder(db.settings)
+    async with open_resources(db.settings, prefetched=targets.prefetched, find_secret=find_secret) as resources:
         prepare_memory()
         shift = await run_shift(
             db,
@@ -236,8 +220,8 @@ async def crawl(
             clock=clock,
             holder="/".join(filter(None, (request.stack, build_holder_name(request.role)))),
             only=targets.domains,
-            limits=limits,
-            hooks=_wrap_hooks(hooks or ShiftHooks(), db.settings) if request.count_leases else hooks,
+            limits=CrawlLimits(request.max_pages, request.time_limit, request.stop),
+            hooks=_wrap_hooks(hooks, db.settings) if request.count_leases else hooks,
         )
     result = CrawlResult(shift, clock.now(), targets.domains, was_stopped=request.stop.is_set())
     for domain in targets.domains or ():
@@ -249,7 +233,10 @@ async def crawl(
     if not result.was_stopped:
         result.pruned = await _enforce_quotas(db, shift.by_domain)
         if request.notify:
-            await _notify_subscribers(db, result, clock=clock, stop=request.stop)
+            try:
+                result.delivered = await deliver_due(db, clock=clock, max_duration=NOTIFY_TIMEOUT, stop=request.stop)
+            except StoreUnavailable as error:  # does not fail the crawl; the next delivery continues
+                result.notify_error = str(error)
     return result
 
 
@@ -332,11 +319,3 @@ async def _enforce_quotas(db: AppDatabase, names: Collection[str]) -> list[Prune
     limited = [each for each in crawled if each is not None and each.settings.quota is not None]
     pruned = [await enforce_quota(db, domain) for domain in limited]
     return [each for each in pruned if each is not None]
-
-
-async def _notify_subscribers(db: AppDatabase, result: CrawlResult, *, clock: Clock, stop: asyncio.Event) -> None:
-    """Send notifications. Failures do not fail the crawl; they are tried again later."""
-    try:
-        result.delivered = await deliver_due(db, clock=clock, max_duration=NOTIFY_TIMEOUT, stop=stop)
-    except StoreUnavailable as error:
-        result.notify_error = str(error)

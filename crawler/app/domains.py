@@ -6,19 +6,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+from crawler.app import registration
 from crawler.app.database import AppDatabase
-from crawler.app.registration import (
-    DomainCandidate,
-    charge_probe,
-    get_domain,
-    make_scope,
-    normalize_seeds,
-    parse_candidate,
-    parse_typed_url,
-    probe_domain,
-    register_candidate,
-    require_not_before_last_visit,
-)
+from crawler.app.registration import DomainCandidate, get_domain, make_scope, normalize_seeds, parse_typed_url
 from crawler.app.root_probe import RootProbe
 from crawler.app.rules import describe_rule
 from crawler.app.settings import SettingsPatch, describe_settings, reset_settings
@@ -90,16 +80,8 @@ async def add_domains(
         candidates = iter(await _probe_all(probe, unregistered, domain_settings, offline=offline, at=at))
         for name in names:
             candidate = registered[name] if name in registered else next(candidates)
-            if (
-                isinstance(candidate, DomainCandidate)
-                and (existing := await domains.find_domain(db, candidate.authority)) is not None
-            ):
-                if candidate.requests:
-                    await domains.delay_next_request(
-                        db, existing, delay=db.settings.choose_delay(existing.settings, is_own=existing.is_own_server)
-                    )
-                    await charge_probe(db, existing, candidate, at=at)
-                candidate = existing  # the name is a new alias of a known domain
+            if isinstance(candidate, DomainCandidate):
+                candidate = await _find_existing(db, candidate, at=at) or candidate
             if isinstance(candidate, Domain):
                 added.append(AddResult(name, candidate, error=str(domains.build_already_registered_error(candidate))))
                 continue
@@ -110,15 +92,10 @@ async def add_domains(
                 if response is not None:
                     probe.exclude_request(response)
                     candidate = candidate.exclude_root_response()
-                is_own_host = is_own_server(
-                    candidate.authority, candidate.addresses, allow_private=domain_settings.allow_private
-                )
-                delay = (
-                    db.settings.choose_delay(domain_settings, is_own=is_own_host)
-                    if candidate.requests
-                    else timedelta(0)
-                )
-                domain = await register_candidate(db, candidate, domain_settings, delay=delay, at=at)
+                allow_private = domain_settings.allow_private
+                is_own = is_own_server(candidate.authority, candidate.addresses, allow_private=allow_private)
+                delay = db.settings.choose_delay(domain_settings, is_own=is_own) if candidate.requests else timedelta(0)
+                domain = await registration.register_candidate(db, candidate, domain_settings, delay=delay, at=at)
                 added.append(AddResult(name, domain, is_new=True, warning=candidate.warning, root_response=response))
             except BadInput as error:
                 added.append(AddResult(name, error=str(error)))
@@ -132,6 +109,16 @@ def make_domain_settings(patch: SettingsPatch, settings: Settings) -> DomainSett
     return replace(domain_settings, seeds=tuple(map(parse_typed_url, patch.seeds)))
 
 
+async def _find_existing(db: AppDatabase, candidate: DomainCandidate, *, at: datetime) -> Domain | None:
+    """Return the registered domain of which a name is a new alias, and charge it for the probe."""
+    existing = await domains.find_domain(db, candidate.authority)
+    if existing is not None and candidate.requests:
+        delay = db.settings.choose_delay(existing.settings, is_own=existing.is_own_server)
+        await domains.delay_next_request(db, existing, delay=delay)
+        await registration.charge_probe(db, existing, candidate, at=at)
+    return existing
+
+
 async def _find_registered(db: AppDatabase, name: str) -> Domain | None:
     """Return the domain that is already registered under this name, without fetching its root."""
     try:
@@ -141,35 +128,29 @@ async def _find_registered(db: AppDatabase, name: str) -> Domain | None:
 
 
 @asynccontextmanager
-async def _open_root_probe(
-    db: AppDatabase, domain_settings: DomainSettings, *, at: datetime
-) -> AsyncIterator[RootProbe]:
+async def _open_root_probe(db: AppDatabase, chosen: DomainSettings, *, at: datetime) -> AsyncIterator[RootProbe]:
     """Open a fetcher of the roots of domains with these settings. The shared budget is charged at the end."""
     from crawler.fetch import Http  # noqa: PLC0415  aiohttp takes 8 MB, and the web UI does not need it
 
-    requests_left = await claim.count_shared_requests_left(db, db.settings.shared_budget, at=at)
-    async with Http(
-        user_agent=db.settings.user_agent_header,
-        allow_private=domain_settings.allow_private,
-        max_body_bytes=db.settings.max_body_bytes,
-    ) as http_client:
+    settings, agent, private = db.settings, db.settings.user_agent_header, chosen.allow_private
+    requests_left = await claim.count_shared_requests_left(db, settings.shared_budget, at=at)
+    async with Http(user_agent=agent, allow_private=private, max_body_bytes=settings.max_body_bytes) as http_client:
         probe = RootProbe(
             http_client,
-            delay=db.settings.choose_delay(domain_settings, is_own=False),
-            agent=db.settings.user_agent,
+            delay=settings.choose_delay(chosen, is_own=False),
+            agent=settings.user_agent,
             max_requests=requests_left,
-            language=domain_settings.language,
-            exempt=db.settings.exempt_addresses,
-            private_delay=db.settings.choose_delay(domain_settings, is_own=domain_settings.allow_private),
-            deadline=db.settings.request_timeout,
+            language=chosen.language,
+            exempt=settings.exempt_addresses,
+            private_delay=settings.choose_delay(chosen, is_own=private),
+            deadline=settings.request_timeout,
         )
         try:
             yield probe
         finally:
             if requests_left is not None and probe.requests:
-                await claim.charge_shared_budget(
-                    db, requests=probe.requests, received_bytes=probe.received_bytes, at=at
-                )
+                usage = {"requests": probe.requests, "received_bytes": probe.received_bytes}
+                await claim.charge_shared_budget(db, **usage, at=at)
 
 
 async def _probe_all(
@@ -182,14 +163,11 @@ async def _probe_all(
     async def probe_one(name: str) -> DomainCandidate | BadInput:
         try:
             if offline or skip_reason:
-                candidate = parse_candidate(name)
-                return (
-                    candidate
-                    if offline
-                    else replace(candidate, warning=f"{candidate.authority} was not fetched: {skip_reason}")
-                )
+                candidate = registration.parse_candidate(name)
+                warning = "" if offline else f"{candidate.authority} was not fetched: {skip_reason}"
+                return replace(candidate, warning=warning)
             async with slots:
-                return await probe_domain(probe, name, max_requests=max_requests)
+                return await registration.probe_domain(probe, name, max_requests=max_requests)
         except BadInput as error:
             return error
 
@@ -240,14 +218,10 @@ async def inspect_domain(db: AppDatabase, name: str, *, at: datetime | None = No
     """Return the state of a domain at a time (None for now). Raises BadInput if that is before its last visit."""
     domain = await get_domain(db, name)
     if at is not None:
-        await require_not_before_last_visit(db, [domain], at)
+        await registration.require_after_last_visit(db, [domain], at)
     instant = at or datetime.now(UTC)
-    return DomainDetails(
-        domain=domain,
-        status=await domains.read_status(db, domain, at=instant),
-        wait=await find_wait(db, domain, at=instant),
-        storage=await estimate_pruning(db, domain),
-    )
+    status, wait = await domains.read_status(db, domain, at=instant), await find_wait(db, domain, at=instant)
+    return DomainDetails(domain, status, wait, storage=await estimate_pruning(db, domain))
 
 
 def describe_domain(domain: Domain) -> dict[str, object]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from crawler.app.database import AppDatabase
-from crawler.app.registration import format_not_registered, parse_typed_url, require_not_before_last_visit
+from crawler.app.registration import format_not_registered, parse_typed_url, require_after_last_visit
 from crawler.app.status import format_page_wait
 from crawler.core.change.explain import explain_blocks
 from crawler.core.domain import Domain
@@ -17,14 +17,8 @@ from crawler.core.page.selectors import FULL_VIEW
 from crawler.core.page_rules import PageRules
 from crawler.core.visit.visit import State
 from crawler.engine.parsing.parser_pool import DomainParser, ParserPool
-from crawler.format.explanation import (
-    format_change_rate,
-    format_next_fetch,
-    format_refusal,
-    format_scripts,
-    format_signals,
-    format_untracked,
-)
+from crawler.format import explanation as words
+from crawler.format.explanation import format_change_rate, format_refusal, format_scripts
 from crawler.planner.page_value import Due, compute_chance_unchanged, compute_due, compute_visit_value
 from crawler.plugins import add_plugin_defaults, load_plugins
 from crawler.settings import Settings
@@ -82,23 +76,20 @@ async def explain_url(db: AppDatabase, text: str, *, at: datetime | None) -> Url
     if domain is None:
         return UnknownUrl(url, await format_not_registered(db, get_authority(url)))
     if at is not None:
-        await require_not_before_last_visit(db, [domain], at)
+        await require_after_last_visit(db, [domain], at)
     return await explain_page(db, domain, url, at=at or datetime.now(UTC))
 
 
 async def explain_page(db: AppDatabase, domain: Domain, url: Url, *, at: datetime) -> UrlExplanation:
     """Explain a URL of a domain at a time."""
-    settings, rules = db.settings, PageRules(domain.settings.rules, load_plugins(db.settings.plugins).page_score)
-    scope = make_page_scope(domain, settings)
+    rules = PageRules(domain.settings.rules, load_plugins(db.settings.plugins).page_score)
+    scope = make_page_scope(domain, db.settings)
     url = scope.to_domain_url(url)
-    stored = await report.explain_url(
-        db, domain, url, at=at, defaults=add_plugin_defaults(settings.defaults, settings.plugins)
-    )
-    refusal = format_refusal(url, scope, stored.robots, agent=settings.user_agent)
-    page = stored.page
+    stored, refusal = await _read_explanation(db, domain, url, scope, at=at)
+    page, terms = stored.page, stored.terms
     if page is None:
-        max_pages = domain.settings.max_pages or settings.max_pages
-        untracked = format_untracked(url, stored, scope, refusal=refusal, max_pages=max_pages)
+        max_pages = domain.settings.max_pages or db.settings.max_pages
+        untracked = words.format_untracked(url, stored, scope, refusal=refusal, max_pages=max_pages)
         return UrlExplanation(url, domain, stored, rules, refused=refusal, untracked=untracked)
     today = compute_due(stored, page, rules)
     return UrlExplanation(
@@ -107,28 +98,31 @@ async def explain_page(db: AppDatabase, domain: Domain, url: Url, *, at: datetim
         stored,
         rules,
         refused=refusal,
-        next=format_next_fetch(stored, page, today=today, refusal=refusal),
+        next=words.format_next_fetch(stored, page, today=today, refusal=refusal),
         change_rate=format_change_rate(page, stored.prior_source),
-        signals=format_signals(stored, page) if page.version else "",
+        signals=words.format_signals(stored, page) if page.version else "",
         scripts=format_scripts(stored),
         waits=await format_page_wait(db, domain, at=at),
         due=today,
         fresh=compute_chance_unchanged(stored, page),
         value=compute_visit_value(stored, page, rules),
-        shadow_price=stored.terms.shadow_price
-        if stored.terms and isinstance(stored.terms.revisit, ValuePolicy)
-        else None,
+        shadow_price=terms.shadow_price if terms and isinstance(terms.revisit, ValuePolicy) else None,
         rate_interval=compute_credible_interval(page.rate_estimate),
     )
 
 
 async def explain_refusal(db: AppDatabase, domain: Domain, url: Url, *, at: datetime) -> str:
     """Return why a URL of a domain may not be fetched now; empty if it may."""
-    settings = db.settings
-    stored = await report.explain_url(
-        db, domain, url, at=at, defaults=add_plugin_defaults(settings.defaults, settings.plugins)
-    )
-    return format_refusal(url, make_page_scope(domain, settings), stored.robots, agent=settings.user_agent)
+    return (await _read_explanation(db, domain, url, make_page_scope(domain, db.settings), at=at))[1]
+
+
+async def _read_explanation(
+    db: AppDatabase, domain: Domain, url: Url, scope: Scope, *, at: datetime
+) -> tuple[Explanation, str]:
+    """Return what is known about a URL, and why it may not be fetched now."""
+    defaults = add_plugin_defaults(db.settings.defaults, db.settings.plugins)
+    stored = await report.explain_url(db, domain, url, at=at, defaults=defaults)
+    return stored, format_refusal(url, scope, stored.robots, agent=db.settings.user_agent)
 
 
 def make_page_scope(domain: Domain, settings: Settings) -> Scope:
@@ -164,33 +158,25 @@ class PageDetails:
 
 async def explain_details(db: AppDatabase, explanation: UrlExplanation) -> PageDetails:
     """Return how much of a page is compared, and what sitemaps and feeds contain about it."""
-    key = compute_page_key(explanation.url)
-    page = explanation.known.page
-    content = await _read_compared_content(db, explanation.domain, page) if page else None
-    lists = await report.list_url_lists(db, explanation.domain, key=key)
-    return PageDetails(
-        content, lists[0] if lists else None, await report.list_announced_dates(db, explanation.domain, key)
-    )
+    domain, page, key = explanation.domain, explanation.known.page, compute_page_key(explanation.url)
+    content = await _read_compared_content(db, domain, page) if page else None
+    lists = await report.list_url_lists(db, domain, key=key)
+    return PageDetails(content, lists[0] if lists else None, await report.list_announced_dates(db, domain, key))
 
 
 async def _read_compared_content(db: AppDatabase, domain: Domain, page: PageFacts) -> ComparedContent | None:
-    stored_body = await record.load_stored_body(
-        db, domain.id, compute_page_key(page.url), page.version, text_digest=b""
-    )
-    if stored_body is None:
+    stored = await record.load_stored_body(db, domain.id, compute_page_key(page.url), page.version, text_digest=b"")
+    if stored is None:
         return None
-    response = Fetched(200, stored_body.body, len(stored_body.body), timedelta(0), stored_body.content_type)
+    response = Fetched(200, stored.body, len(stored.body), timedelta(0), stored.content_type)
     async with ParserPool(1, inline_bodies=1, plugins=load_plugins(db.settings.plugins)) as parsers:
         parser = DomainParser(parsers, PageRules(domain.settings.rules))
-        all_blocks, compared_blocks = (
-            await parser.parse_blocks(response, page.url, view=FULL_VIEW),
-            await parser.parse_blocks(response, page.url),
-        )
+        all_blocks = await parser.parse_blocks(response, page.url, view=FULL_VIEW)
+        compared_blocks = await parser.parse_blocks(response, page.url)
     if all_blocks is None or compared_blocks is None:
         return None
-    blocks = explain_blocks(
-        all_blocks, compared_blocks, await read_mask(db, domain.id), view=parser.build_view(page.url)
-    )
+    mask, view = await read_mask(db, domain.id), parser.build_view(page.url)
+    blocks = explain_blocks(all_blocks, compared_blocks, mask, view=view)
     return ComparedContent(
         blocks=len(blocks),
         masked=sum(block.is_whole for block in blocks),

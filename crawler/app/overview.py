@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -96,12 +96,11 @@ async def summarize_domains(db: AppDatabase, find_card: FindCard, *, at: datetim
     async with _open_task_group() as tasks:  # uses several connections, since each domain takes several short queries
         lookups = [tasks.create_task(find_card(domain)) for domain in following[:DOMAINS_PER_PAGE]]
     cards = [each.result() for each in lookups]
-    next_after = following[DOMAINS_PER_PAGE - 1].authority if len(following) > DOMAINS_PER_PAGE else ""
     return HomeFacts(
         at=at,
         cards=tuple(card for card in cards if isinstance(card, DomainCard)),
         count=await report.count_domains(db),
-        more=next_after,
+        more=following[DOMAINS_PER_PAGE - 1].authority if len(following) > DOMAINS_PER_PAGE else "",
         uncounted=tuple(card for card in cards if isinstance(card, UncountedCard)),
         undelivered=tuple(each for each in await subscriptions.list_subscriptions(db) if _is_failing(each, at=at)),
     )
@@ -126,25 +125,16 @@ async def summarize_domain(
 
     sample, instants: the pages and points of the freshness history.  max_age: as in `read_domain_report`.
     """
-    domain_report = await report.read_domain_report(db, domain, at=at, window=window, max_age=max_age)
-    if domain_report is None:
+    figures = await report.read_domain_report(db, domain, at=at, window=window, max_age=max_age)
+    if figures is None:
         return None
     # Spread the points over the window, or over the time since registration if that is shorter.
-    span = min(window, max(domain_report.at - domain.registered_at, timedelta(0)))
-    sample_times = [domain_report.at - span + span * n / instants for n in range(instants)]
+    span = min(window, max(figures.at - domain.registered_at, timedelta(0)))
+    sample_times = [figures.at - span + span * n / instants for n in range(instants)]
     past = await report.read_freshness_history(db, domain, instants=sample_times, sample_size=sample)
-    if domain_report.freshness is not None and domain_report.freshness_plain is not None:
-        past.append(
-            PastFreshness(
-                domain_report.at, domain_report.fetched, domain_report.freshness, domain_report.freshness_plain
-            )
-        )
-    return DomainCard(
-        domain=domain,
-        report=domain_report,
-        calibration=await read_calibration(db, domain, domain_report),
-        past=tuple(past),
-    )
+    if figures.freshness is not None and figures.freshness_plain is not None:
+        past.append(PastFreshness(figures.at, figures.fetched, figures.freshness, figures.freshness_plain))
+    return DomainCard(domain, figures, await read_calibration(db, domain, figures), tuple(past))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +203,7 @@ async def examine_domain(
                 db, domain, at=now, settings=db.settings, sample_size=FORECAST_PAGES, max_domains=max_planned_domains
             )
         )
-        grouping = tasks.create_task(_list_page_groups(db, domain, card, max_age=max_age))
+        grouping = tasks.create_task(_list_page_groups(db, card, max_age=max_age))
         comparing = tasks.create_task(report.read_largest_groups(db, domain, at=now, max_age=max_age))
         judging = tasks.create_task(judge_hours(db, domain, at=now, window=timedelta(hours=TRAFFIC_HOURS)))
     weighed = tuple(weighing.result())
@@ -231,31 +221,26 @@ async def examine_domain(
     )
 
 
-async def _list_page_groups(
-    db: AppDatabase, domain: Domain, card: DomainCard, *, max_age: timedelta
-) -> tuple[PageGroup, ...]:
+async def _list_page_groups(db: AppDatabase, card: DomainCard, *, max_age: timedelta) -> tuple[PageGroup, ...]:
     """Return the groups of failing, gone, moved and excluded pages, dead links and rendered pages."""
-
-    async def list_group(which: str) -> tuple[PageLine, ...]:
-        at = card.report.at
-        return tuple(
-            await report.list_top_pages(db, domain, top=MAX_GROUPED + 1, at=at, ranking=which, max_age=max_age)
-        )
-
-    groups = [PageGroup("Failing", failing := await list_group(report.FAILING), len(failing))]
-    for title, state, count in (
-        ("Gone", PageCategory.GONE, card.report.gone),
-        ("Dead links", PageCategory.DEAD_LINK, card.report.dead_links),
-        ("Moved", PageCategory.MOVED, card.report.moved),
-        ("Excluded", PageCategory.EXCLUDED, card.report.excluded),
+    counts, groups = card.report, []
+    for title, ranking, count in (
+        ("Failing", report.FAILING, None),
+        ("Gone", PageCategory.GONE, counts.gone),
+        ("Dead links", PageCategory.DEAD_LINK, counts.dead_links),
+        ("Moved", PageCategory.MOVED, counts.moved),
+        ("Excluded", PageCategory.EXCLUDED, counts.excluded),
+        ("Rendered in a browser", report.RENDERED, None),
     ):
-        groups += [PageGroup(title, await list_group(state), count)] if count else []
-    groups.append(PageGroup("Rendered in a browser", rendered := await list_group(report.RENDERED), len(rendered)))
-    return tuple(
-        replace(group, pages=group.pages[:MAX_GROUPED], count=None if group.count == MAX_GROUPED + 1 else group.count)
-        for group in groups
-        if group.count
-    )
+        if count == 0:
+            continue
+        pages = await report.list_top_pages(
+            db, card.domain, top=MAX_GROUPED + 1, at=counts.at, ranking=ranking, max_age=max_age
+        )
+        total = len(pages) if count is None else count
+        if total:
+            groups.append(PageGroup(title, tuple(pages[:MAX_GROUPED]), None if total == MAX_GROUPED + 1 else total))
+    return tuple(groups)
 
 
 def rank_stale_pages(pages: Sequence[PageLine]) -> tuple[StalePage, ...]:
@@ -265,11 +250,9 @@ def rank_stale_pages(pages: Sequence[PageLine]) -> tuple[StalePage, ...]:
         for page in pages
         if page.importance is not None and page.freshness is not None
     ]
-    total_importance = sum(importance for _, importance, _ in visited) or 1.0
-    stale_pages = [
-        StalePage(page, staleness, importance * staleness / total_importance) for page, importance, staleness in visited
-    ]
-    return tuple(sorted(stale_pages, key=lambda stale: -stale.share)[:MAX_STALE_PAGES])
+    total = sum(importance for _, importance, _ in visited) or 1.0
+    stale_pages = [StalePage(page, stale, importance * stale / total) for page, importance, stale in visited]
+    return tuple(sorted(stale_pages, key=lambda each: -each.share)[:MAX_STALE_PAGES])
 
 
 @asynccontextmanager

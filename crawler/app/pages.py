@@ -4,13 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from crawler.app.database import AppDatabase
-from crawler.app.registration import (
-    find_domains,
-    get_domain,
-    make_scope,
-    parse_typed_url,
-    require_not_before_last_visit,
-)
+from crawler.app.registration import find_domains, get_domain, make_scope, parse_typed_url, require_after_last_visit
 from crawler.core.change.near_duplicates import MIN_TEXT_BYTES
 from crawler.core.change.word_diff import BlockDiff, BlockStatus, PageDiff, RunKind, WordRun, format_runs
 from crawler.core.domain import Domain
@@ -24,16 +18,7 @@ from crawler.errors import BadInput, CrawlerError
 from crawler.format.values import format_when
 from crawler.plugins import load_plugins
 from crawler.store import domains, report
-from crawler.store.report import (
-    ChangeFilter,
-    ExportedPage,
-    NearDuplicate,
-    NearDuplicateGroup,
-    PageLine,
-    PageVersion,
-    PastPage,
-    VersionContent,
-)
+from crawler.store.report import NearDuplicate, NearDuplicateGroup, PageLine, PageVersion, PastPage, VersionContent
 from crawler.times import format_instant
 
 # A version number, a duration before now, or a time; None for the newest version.
@@ -49,14 +34,14 @@ async def resolve_page(db: AppDatabase, text: str) -> tuple[Domain, Url]:
     return domain, make_scope(domain, domain.settings).to_domain_url(url)
 
 
-async def make_target_filter(db: AppDatabase, text: str) -> ChangeFilter:
+async def make_target_filter(db: AppDatabase, text: str) -> report.ChangeFilter:
     """Return the filter for the changes of a domain or a page, or of a URL prefix if it is no page. Raises BadInput."""
     domain, url = await resolve_page(db, text)
     if url == domain.root:
-        return ChangeFilter(domain_id=domain.id)
+        return report.ChangeFilter(domain_id=domain.id)
     if await report.list_versions(db, domain, url, max_count=1):
-        return ChangeFilter(domain_id=domain.id, key=compute_page_key(url))
-    return ChangeFilter(domain_id=domain.id, prefix=url)
+        return report.ChangeFilter(domain_id=domain.id, key=compute_page_key(url))
+    return report.ChangeFilter(domain_id=domain.id, prefix=url)
 
 
 async def read_version(
@@ -66,13 +51,13 @@ async def read_version(
     number = selector if isinstance(selector, int) else None
     at = now - selector if isinstance(selector, timedelta) else selector if isinstance(selector, datetime) else None
     content = await report.read_version(db, domain, url, number=number, at=at)
-    if content is not None and not content.version.is_stored:
+    if content is not None and content.version.is_stored:
+        return content
+    if content is not None:
         raise CrawlerError(
             f"the text of version {content.version.number} of {url}, of {format_instant(content.version.at)}, "
             f"is no longer stored (--keep-versions); to see which are: recrawl versions {url}"
         )
-    if content is not None:
-        return content
     newest = await report.list_versions(db, domain, url, max_count=1)
     if not newest:
         raise CrawlerError(f"no version of {url} is stored; for the reason: recrawl explain {url}")
@@ -125,9 +110,8 @@ async def compare_versions(
         )
     old = await read_version(db, domain, url, new.version.number - 1 if before is None else before, now=now)
     async with ParserPool(1, inline_bodies=2, plugins=load_plugins(db.settings.plugins)) as parsers:
-        return VersionDiff(
-            domain, old, new, await diff_versions(db, domain, old, new, parsers=parsers, context=context)
-        )
+        diff = await diff_versions(db, domain, old, new, parsers=parsers, context=context)
+        return VersionDiff(domain, old, new, diff)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,13 +145,10 @@ async def read_history(
 ) -> PageHistory:
     """Return the versions of a page, newest first, with the content of one and its differences from another."""
     versions = await report.list_versions(db, domain, url, max_count=max_count + 1, before=query.older_than)
+    more = versions[max_count - 1].number if len(versions) > max_count else 0
     content = await report.read_version(db, domain, url, number=query.after or None)
-    return PageHistory(
-        versions=tuple(versions[:max_count]),
-        more=versions[max_count - 1].number if len(versions) > max_count else 0,
-        content=content,
-        compared=await _compare(db, domain, content, query.before, parsers=parsers) if content else None,
-    )
+    compared = await _compare(db, domain, content, query.before, parsers=parsers) if content else None
+    return PageHistory(tuple(versions[:max_count]), more, content, compared)
 
 
 async def _compare(
@@ -177,12 +158,10 @@ async def _compare(
     if after.version.number < 2:
         return None
     before = await report.read_version(db, domain, after.url, number=number or after.version.number - 1)
-    if before is None:
+    if before is None or not (before.version.is_stored and after.version.is_stored):  # its text was deleted
         return None
     if before.version.number > after.version.number:
         before, after = after, before
-    if not (before.version.is_stored and after.version.is_stored):  # its text was deleted
-        return None
     return VersionDiff(domain, before, after, await diff_versions(db, domain, before, after, parsers=parsers))
 
 
@@ -213,7 +192,7 @@ async def list_pages(
         if last is not None and at < last:
             return PageListing(selected, [], await report.list_pages_at(db, selected[0], at=at, max_count=max_count))
     if at is not None:
-        await require_not_before_last_visit(db, selected, at)
+        await require_after_last_visit(db, selected, at)
     which = report.FAILING if state == FAILED else state or report.ALL
     listed: list[PageLine] = []
     for domain in selected:
@@ -234,9 +213,8 @@ async def list_duplicates(
     groups: list[NearDuplicateGroup] = []
     for domain in await find_domains(db, text):
         await report.fill_fingerprints(db, domain)
-        groups += await report.find_near_duplicate_groups(
-            db, domain, bits=max_bits, max_groups=max_count + 1, max_members=max_members
-        )
+        limits = {"bits": max_bits, "max_groups": max_count + 1, "max_members": max_members}
+        groups += await report.find_near_duplicate_groups(db, domain, **limits)
     return sorted(groups, key=lambda group: -group.pages)
 
 
@@ -245,15 +223,14 @@ async def list_page_duplicates(
 ) -> tuple[Url, list[NearDuplicate] | None]:
     """Return the near duplicates of a page, up to max_count + 1; None if the page is not compared."""
     domain, url = await resolve_page(db, text)
+    key = compute_page_key(url)
     await report.fill_fingerprints(db, domain)
-    return url, await report.find_near_duplicates(
-        db, domain, compute_page_key(url), bits=max_bits, max_pages=max_count + 1
-    )
+    return url, await report.find_near_duplicates(db, domain, key, bits=max_bits, max_pages=max_count + 1)
 
 
 async def read_texts(
     db: AppDatabase, domain: Domain, *, after: PageKey, max_count: int, max_chars: int | None
-) -> tuple[list[ExportedPage], PageKey | None]:
+) -> tuple[list[report.ExportedPage], PageKey | None]:
     """Return the fetched pages after a key, each with its newest text, and the key for the next call (None at the end).
 
     max_chars: the limit of all texts together, which the first page may exceed; None for no limit.

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from crawler.app.database import AppDatabase
-from crawler.app.registration import find_domains, make_scope, parse_typed_url, require_not_before_last_visit
+from crawler.app.registration import find_domains, make_scope, parse_typed_url, require_after_last_visit
 from crawler.app.status import Wait, WaitReason, find_wait
 from crawler.core.domain import Domain, DomainStatus
 from crawler.core.http.urls import Authority, Url, get_authority, get_path_and_query
@@ -72,29 +72,23 @@ async def preview_crawl(
     db: AppDatabase, names: Sequence[str] = (), *, max_pages: int | None = None, at: datetime | None = None
 ) -> CrawlPreviews:
     """Preview a crawl of these names, or of all domains. Raises BadInput as the crawl does."""
-    registered: dict[int, Domain] = {}
-    unregistered: dict[Authority, None] = {}
-    for authority in (get_authority(parse_typed_url(name)) for name in names):
-        domain = await domains.find_domain(db, authority)
-        if domain is None:
-            unregistered[authority] = None
-        else:
-            registered[domain.id] = domain
+    authorities = dict.fromkeys(get_authority(parse_typed_url(name)) for name in names)
+    found = {authority: await domains.find_domain(db, authority) for authority in authorities}
+    registered = {domain.id: domain for domain in found.values() if domain is not None}
     selected = list(registered.values()) if names else await find_domains(db)
     if at is not None or names:
-        await require_not_before_last_visit(db, selected, at)
+        await require_after_last_visit(db, selected, at)
     instant = at or datetime.now(UTC)
     previews = [await _preview_domain(db, each, names, max_pages=max_pages, at=instant) for each in selected]
-    return CrawlPreviews(previews, list(unregistered))
+    return CrawlPreviews(previews, [authority for authority, domain in found.items() if domain is None])
 
 
 async def _preview_domain(
     db: AppDatabase, domain: Domain, names: Sequence[str], *, max_pages: int | None, at: datetime
 ) -> CrawlPreview:
     defaults = add_plugin_defaults(db.settings.defaults, db.settings.plugins)
-    first = await frontier.preview_targets(
-        db, domain, max_targets=min(max_pages or MAX_SHOWN, MAX_SHOWN), at=at, defaults=defaults
-    )
+    count = min(max_pages or MAX_SHOWN, MAX_SHOWN)
+    first = await frontier.preview_targets(db, domain, max_targets=count, at=at, defaults=defaults)
     # This crawl needs no worker, and it ignores the pace if it names the domain.
     wait = await find_wait(db, domain, at=at)
     is_blocked = wait is not None and (wait.reason.is_obstacle or (wait.reason is WaitReason.PACED and not names))

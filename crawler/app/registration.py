@@ -13,19 +13,9 @@ from typing import TYPE_CHECKING
 from crawler.app.root_probe import RedirectChain, RootProbe
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
+from crawler.core.http import urls
 from crawler.core.http.response import FailureReason, Fetched, Response, Unreached
-from crawler.core.http.urls import (
-    Authority,
-    ExclusionReason,
-    Scope,
-    Url,
-    get_authority,
-    get_host,
-    get_path_and_query,
-    get_registrable_domain,
-    get_scheme,
-    parse_user_url,
-)
+from crawler.core.http.urls import Authority, ExclusionReason, Scope, Url, get_authority, get_scheme
 from crawler.core.visit.visit import PERMANENT_REDIRECTS, TEMPORARY_REDIRECTS
 from crawler.engine.requests.robots import build_good_copy
 from crawler.errors import BadInput
@@ -82,7 +72,7 @@ class DomainCandidate:
 def parse_typed_url(text: str) -> Url:
     """Parse the URL or name that a user typed. Raises BadInput."""
     try:
-        return parse_user_url(text)
+        return urls.parse_user_url(text)
     except ValueError as error:
         raise BadInput(str(error)) from error
 
@@ -109,13 +99,11 @@ async def probe_domain(probe: RootProbe, text: str, *, max_requests: int | None 
     url = parse_typed_url(text)
     chain = RedirectChain(probe, _make_root(url), max_requests)
     if not chain.may_request():
-        return replace(
-            parse_candidate(text), warning=f"{get_authority(url)} was not fetched: the budget allows no request today"
-        )
+        warning = f"{get_authority(url)} was not fetched: the budget allows no request today"
+        return replace(parse_candidate(text), warning=warning)
     addresses = await _resolve_addresses(probe.http_client, get_authority(url))
     response = await chain.fetch_root(chain.current_root)
-    has_scheme = "://" in text.partition("?")[0]
-    if not has_scheme and _is_unreachable(response) and chain.may_request():
+    if "://" not in text.partition("?")[0] and _is_unreachable(response) and chain.may_request():
         # The user typed no scheme, and http was a guess.
         secure = Url(f"https://{get_authority(url)}/")
         https_response = await chain.fetch_root(secure)
@@ -132,8 +120,8 @@ async def probe_domain(probe: RootProbe, text: str, *, max_requests: int | None 
         if not chain.may_request():
             break
         response = await chain.fetch_root(next_root)
-    _require_allowed_address(response, get_authority(chain.current_root))
     authority = get_authority(chain.current_root)
+    _require_allowed_address(response, authority)
     candidate = DomainCandidate(
         authority=authority,
         scheme=get_scheme(chain.current_root),
@@ -182,17 +170,11 @@ async def charge_probe(db: Database, domain: Domain, candidate: DomainCandidate,
         await claim.charge(db, domain, requests=candidate.requests, received_bytes=candidate.received_bytes, at=at)
 
 
-def make_scope(domain: DomainCandidate | Domain, domain_settings: DomainSettings) -> Scope:
+def make_scope(domain: DomainCandidate | Domain, chosen: DomainSettings) -> Scope:
     """Return the scope of a domain under these settings. Raises BadInput for an invalid pattern."""
+    aliases = frozenset(domain.aliases)
     try:
-        return Scope(
-            authority=domain.authority,
-            scheme=domain.scheme,
-            aliases=frozenset(domain.aliases),
-            include=domain_settings.include,
-            exclude=domain_settings.exclude,
-            max_depth=domain_settings.max_depth,
-        )
+        return Scope(domain.authority, domain.scheme, aliases, chosen.include, chosen.exclude, chosen.max_depth)
     except ValueError as error:
         raise BadInput(str(error)) from error
 
@@ -213,10 +195,8 @@ async def _resolve_addresses(http_client: "Http", authority: Authority) -> tuple
     if not isinstance(addresses, Unreached):
         return addresses
     _require_allowed_address(addresses, authority)
-    raise BadInput(
-        f"{get_host(authority)} cannot be resolved ({addresses.detail}): "
-        f"check the spelling, or register it with --offline"
-    )
+    problem = f"{urls.get_host(authority)} cannot be resolved ({addresses.detail})"
+    raise BadInput(f"{problem}: check the spelling, or register it with --offline")
 
 
 def _require_allowed_address(response: Response | None, authority: Authority) -> None:
@@ -235,14 +215,11 @@ def _find_next_root(response: Response | None, chain: RedirectChain) -> Url | No
 
     Raises BadInput if it belongs to another registrable domain.
     """
-    if (
-        not isinstance(response, Fetched)
-        or response.status not in PERMANENT_REDIRECTS | TEMPORARY_REDIRECTS
-        or response.location is None
-    ):
+    redirects = PERMANENT_REDIRECTS | TEMPORARY_REDIRECTS
+    if not isinstance(response, Fetched) or response.status not in redirects or response.location is None:
         return None
     here, there = get_authority(chain.current_root), get_authority(response.location)
-    if get_registrable_domain(here) != get_registrable_domain(there):
+    if urls.get_registrable_domain(here) != urls.get_registrable_domain(there):
         raise BadInput(f"{here} redirects to another domain, {there}: register that one instead")
     next_root = _make_root(response.location)
     return None if next_root == chain.current_root else next_root
@@ -257,16 +234,14 @@ def _format_warning(response: Response | None, chain: RedirectChain) -> str:
             return f"{authority} did not respond ({reason.value}: {detail}); the crawl will try again"
         case Fetched(status=status) if status >= 500:
             return f"{authority} returned status {status} for its root page; the crawl will try again"
-        case _ if _find_next_root(response, chain) is not None:
-            return f"{authority} redirects its root page in a loop"
         case _:
-            return ""
+            return f"{authority} redirects its root page in a loop" if _find_next_root(response, chain) else ""
 
 
 def _explain_unfetched_root(chain: RedirectChain) -> str:
     """Return why the root was not fetched; empty if only the budget was exhausted."""
-    authority, robots_response = get_authority(chain.current_root), chain.robots_responses.get(chain.current_root)
-    match robots_response:
+    authority = get_authority(chain.current_root)
+    match chain.robots_responses.get(chain.current_root):
         case Unreached(reason=reason, detail=detail):
             return f"the robots.txt of {authority} is unavailable ({reason.value}: {detail}); the crawl will try again"
         case Fetched(status=status) if chain.get_robots(chain.current_root) is None:
@@ -287,7 +262,7 @@ def _make_root(url: Url) -> Url:
 
 def _make_extra_seed(url: Url, candidate: DomainCandidate) -> tuple[Url, ...]:
     """Return the typed page under the candidate's authority as a seed; empty for the root."""
-    path = get_path_and_query(url)
+    path = urls.get_path_and_query(url)
     return () if path == "/" else (Url(candidate.root + path[1:]),)
 
 
@@ -307,12 +282,12 @@ async def get_domain(db: Database, text: str) -> Domain:
 
 async def find_domains(db: Database, name: str | None = None, *, at: datetime | None = None) -> list[Domain]:
     """Return the domain with this name, or all. Raises BadInput, also if `at` is before a domain's last visit."""
-    if name is not None:
-        selected = [await get_domain(db, name)]
+    if name is None:
+        selected = [each.domain for each in await domains.list_domains(db)]
     else:
-        selected = [listed.domain for listed in await domains.list_domains(db)]
+        selected = [await get_domain(db, name)]
     if at is not None:
-        await require_not_before_last_visit(db, selected, at)
+        await require_after_last_visit(db, selected, at)
     return selected
 
 
@@ -320,14 +295,13 @@ async def format_not_registered(db: Database, authority: Authority) -> str:
     """Return a message that a name is not registered, with a suggestion if a similar one is."""
     names = await domains.list_names(db)
     # Suggest another port of the same host, else a name with a similar spelling.
-    same_host = [name for name in names if get_host(name) == get_host(authority)]
+    same_host = [name for name in names if urls.get_host(name) == urls.get_host(authority)]
     suggestions = get_close_matches(authority, same_host or names, n=1, cutoff=0 if same_host else MIN_SIMILARITY)
-    return f"{authority} is not registered: recrawl domains add {authority}" + (
-        f", or did you mean {suggestions[0]}?" if suggestions else ""
-    )
+    suggestion = f", or did you mean {suggestions[0]}?" if suggestions else ""
+    return f"{authority} is not registered: recrawl domains add {authority}{suggestion}"
 
 
-async def require_not_before_last_visit(db: Database, selected: Iterable[Domain], at: datetime | None) -> None:
+async def require_after_last_visit(db: Database, selected: Iterable[Domain], at: datetime | None) -> None:
     """Raise BadInput if a time is before the last visit of a domain. at: None for now."""
     instant = at or datetime.now(UTC)
     for domain in selected:
@@ -341,7 +315,7 @@ async def require_not_before_last_visit(db: Database, selected: Iterable[Domain]
             )
 
 
-def parse_url_prefix(domain: Domain, prefix: str) -> Url:
+def parse_prefix(domain: Domain, prefix: str) -> Url:
     """Parse a URL prefix that a user typed as a path or URL; empty for all pages of the domain. Raises BadInput."""
     if not prefix:
         return domain.root

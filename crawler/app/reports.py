@@ -29,7 +29,6 @@ from crawler.store.plan import Calibration, load_calibration
 from crawler.store.report import ANY_AGE, MAX_AGE, DomainReport, ListReport, SourceReport
 
 FINGERPRINT_CHUNKS = 20  # per domain and run, so 100,000 events take half a minute; the next run continues
-HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +72,8 @@ async def measure_freshness(
 
     max_age: the maximum age of the stored figures of a large domain.
     """
-    domain_reports = [
-        await report.read_domain_report(db, each, at=at, window=window, max_age=max_age) for each in selected
-    ]
-    return [each for each in domain_reports if each is not None]
+    measured = [await report.read_domain_report(db, each, at=at, window=window, max_age=max_age) for each in selected]
+    return [each for each in measured if each is not None]
 
 
 async def read_calibration(db: AppDatabase, domain: Domain, domain_report: DomainReport) -> Calibration:
@@ -88,9 +85,7 @@ async def read_calibration(db: AppDatabase, domain: Domain, domain_report: Domai
 async def list_hours(db: AppDatabase, name: str | None, *, hours: int, at: datetime) -> list[tuple[str, JudgedHour]]:
     """Return the whole hours before `at` in which domains were visited, each with the domain's name."""
     selected, last = await find_domains(db, name), timedelta(hours=hours)
-    return [
-        (domain.authority, hour) for domain in selected for hour in await judge_hours(db, domain, at=at, window=last)
-    ]
+    return [(each.authority, hour) for each in selected for hour in await judge_hours(db, each, at=at, window=last)]
 
 
 def find_next_fetch_time(domain_report: DomainReport) -> datetime | None:
@@ -108,11 +103,8 @@ def get_shadow_price(settings: Settings, domain_report: DomainReport) -> float |
 
 def lacks_worker(settings: Settings, domain_reports: Sequence[DomainReport]) -> bool:
     """Return whether pages are due but no worker is running."""
-    is_waiting = any(
-        (at := find_next_fetch_time(each)) is not None and at <= each.at and not each.paused and each.holder is None
-        for each in domain_reports
-    )
-    return is_waiting and is_without_worker(settings)
+    idle = [(each, find_next_fetch_time(each)) for each in domain_reports if not each.paused and each.holder is None]
+    return any(at is not None and at <= each.at for each, at in idle) and is_without_worker(settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,20 +151,18 @@ async def plan_hourly(db: AppDatabase, *, at: datetime) -> HourlyPlan:
         await record.propose_pairs(db, domain, at=at)
         await report.store_figures(db, domain, at=at)
     pruned = [outcome for domain in planned_domains if (outcome := await enforce_quota(db, domain)) is not None]
-    below = [
-        below_target for each in planned if (below_target := await _find_below_target(db, each, at=at)) is not None
-    ]
+    below = [found for each in planned if (found := await _find_below_target(db, each, at=at)) is not None]
     return HourlyPlan(planned, pruned, below, await find_unusual_traffic(db, at=at))
 
 
 async def _find_below_target(db: AppDatabase, planned: PlannedDomain, *, at: datetime) -> BelowTarget | None:
     target = planned.domain.settings.target_freshness
-    domain_report = (
-        await report.read_domain_report(db, planned.domain, at=at, window=HOUR) if target is not None else None
-    )
-    if target is None or domain_report is None or domain_report.freshness is None or domain_report.freshness >= target:
+    if target is None:
         return None
-    return BelowTarget(planned.domain.authority, domain_report.freshness, target, planned.plan.finding)
+    found = await report.read_domain_report(db, planned.domain, at=at, window=timedelta(hours=1))
+    if found is None or found.freshness is None or found.freshness >= target:
+        return None
+    return BelowTarget(planned.domain.authority, found.freshness, target, planned.plan.finding)
 
 
 async def forecast_domain(db: AppDatabase, name: str, *, at: datetime | None) -> tuple[Domain, Forecast | None]:

@@ -6,13 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from crawler.app.database import AppDatabase
-from crawler.app.registration import (
-    get_domain,
-    make_scope,
-    parse_typed_url,
-    parse_url_prefix,
-    require_not_before_last_visit,
-)
+from crawler.app.registration import get_domain, make_scope, parse_prefix, parse_typed_url, require_after_last_visit
 from crawler.app.status import Wait, find_wait
 from crawler.core.domain import Domain
 from crawler.core.freshness.signals import SOURCE_NAME, ChangeSignal
@@ -91,9 +85,9 @@ async def request_refresh(db: AppDatabase, name: str, *, prefix: str = "", at: d
     `name` gives.  at: None for now.  Raises BadInput.
     """
     domain = await get_domain(db, name)
-    await require_not_before_last_visit(db, [domain], at)
+    await require_after_last_visit(db, [domain], at)
     url = parse_typed_url(name)
-    requested_prefix = parse_url_prefix(domain, prefix or ("" if get_path_and_query(url) == "/" else url))
+    requested_prefix = parse_prefix(domain, prefix or ("" if get_path_and_query(url) == "/" else url))
     pages = await report.count_pages_under(db, domain, requested_prefix)
     instant = at or datetime.now(UTC)
     await domains.request_refresh(db, domain, prefix=requested_prefix, at=instant)

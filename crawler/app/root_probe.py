@@ -78,9 +78,8 @@ class RootProbe:
         self.requests += 1
         pacing_key = await self._find_pacing_key(get_authority(url))
         async with self._slots[pacing_key]:
-            server = PacedServer(
-                self.http_client, self._pacers[pacing_key], deadline=self.deadline, language=self.language
-            )
+            pacer = self._pacers[pacing_key]
+            server = PacedServer(self.http_client, pacer, deadline=self.deadline, language=self.language)
             response = await server.fetch(url, limits=limits)
         self.received_bytes += response.received_bytes
         return response
@@ -119,12 +118,8 @@ class RedirectChain:
         if isinstance(response, Unreached) and root not in self.redirected_robots:
             return response
         delay = self.get_robots_rules(root).get_crawl_delay(self.probe.agent) or timedelta(0)
-        if (
-            self.get_robots(root) is None
-            or not self.allows(root)
-            or delay > self.probe.deadline
-            or not self.may_request()
-        ):
+        is_allowed = self.get_robots(root) is not None and self.allows(root)
+        if not is_allowed or delay > self.probe.deadline or not self.may_request():
             return None
         await self.probe.slow_down(get_authority(root), delay)
         return await self._send(root)

@@ -9,14 +9,8 @@ from decimal import Decimal
 from typing import Any
 
 from crawler import times
-from crawler.core.domain_settings import (
-    BY_NAME,
-    SETTINGS,
-    DomainSettings,
-    get_value,
-    list_setting_refusals,
-    replace_values,
-)
+from crawler.core import domain_settings as table
+from crawler.core.domain_settings import BY_NAME, SETTINGS, DomainSettings, get_value, replace_values
 from crawler.core.setting import Setting, SettingKind
 from crawler.errors import BadInput
 
@@ -109,23 +103,15 @@ class SettingsPatch:
 
 def make_patch(values: Mapping[str, Any]) -> SettingsPatch:
     """Return a patch of the values that are not None."""
-    return SettingsPatch(
-        {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in values.items()
-            if value is not None
-        }
-    )
+    given = {name: value for name, value in values.items() if value is not None}
+    return SettingsPatch({name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
 
 
 def parse_field(setting: Setting, text: str) -> Any:
     """Parse the value of a setting in a form. Raises BadInput, with the label of the field."""
+    parse = _parse_number if setting.kind in {SettingKind.COUNT, SettingKind.NUMBER} else parse_text
     try:
-        return (
-            _parse_number(setting, text)
-            if setting.kind in {SettingKind.COUNT, SettingKind.NUMBER}
-            else parse_text(setting, text)
-        )
+        return parse(setting, text)
     except ValueError as error:
         raise BadInput(f"{setting.label or setting.name}: {error}") from error
 
@@ -156,7 +142,7 @@ def parse_text(setting: Setting, text: str) -> Any:
         return FLAG_VALUES[text.casefold()]
     if setting.pattern and re.fullmatch(setting.pattern, text) is None:
         raise ValueError(f"{text!r} is {setting.mismatch}")
-    for refusal in list_setting_refusals(setting, text):
+    for refusal in table.list_setting_refusals(setting, text):
         raise ValueError(refusal)
     return text
 
@@ -165,8 +151,7 @@ def reset_settings(domain_settings: DomainSettings, options: Iterable[str]) -> D
     """Return the settings with the named options reset to their defaults. Raises BadInput for an unknown name."""
     by_option, defaults = {get_option_name(setting): setting for setting in SETTINGS}, DomainSettings()
     for option in (option.removeprefix("--") for option in options):
-        if option in by_option:
-            setting = by_option[option]
+        if setting := by_option.get(option):
             domain_settings = replace_values(domain_settings, {setting.name: get_value(defaults, setting)})
         elif option == "rules":
             domain_settings = replace(domain_settings, rules=defaults.rules)

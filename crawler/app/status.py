@@ -164,8 +164,7 @@ async def list_waiting_domains(
 async def format_page_wait(db: AppDatabase, domain: Domain, *, at: datetime) -> str:
     """Return `format_wait` of a page's domain; empty if nothing is due, because the page shows its own due time."""
     wait = await find_wait(db, domain, at=at)
-    is_about_due = wait is not None and wait.reason is WaitReason.NOT_DUE
-    return "" if is_about_due else format_wait(wait, domain, now=at)
+    return "" if wait is not None and wait.reason is WaitReason.NOT_DUE else format_wait(wait, domain, now=at)
 
 
 async def format_waits(
@@ -180,9 +179,8 @@ def format_wait(wait: Wait | None, domain: Domain, *, now: datetime) -> str:
     """Return the wait as the end of a sentence that begins with the domain's name; empty without a wait."""
     if wait is None:
         return ""
-    sentence = _WITHOUT_END.get(wait.reason) if wait.until is None else None
+    sentences = _SENTENCES | _WITHOUT_END if wait.until is None else _SENTENCES
     detail = format_reason(wait.detail) if wait.reason is WaitReason.SUSPENDED else wait.detail
-    text = (sentence or _SENTENCES[wait.reason]).format(
-        name=domain.authority, until=format_when(wait.until, now=now), detail=detail
-    )
+    until = format_when(wait.until, now=now)
+    text = sentences[wait.reason].format(name=domain.authority, until=until, detail=detail)
     return f"{text}; {format_count(wait.pages, 'requested page')} waiting" if wait.pages else text

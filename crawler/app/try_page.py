@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from crawler.app.database import AppDatabase
-from crawler.app.registration import get_domain, parse_typed_url, require_not_before_last_visit
+from crawler.app.registration import get_domain, parse_typed_url, require_after_last_visit
 from crawler.app.status import find_wait, format_wait
 from crawler.clock import Clock
 from crawler.core.change.change import Change
@@ -27,7 +27,7 @@ async def try_url(db: AppDatabase, text: str, *, how: TryOptions, at: datetime |
     url = parse_typed_url(text)
     load_plugins(db.settings.plugins)
     domain = await get_domain(db, text)
-    await require_not_before_last_visit(db, [domain], at)
+    await require_after_last_visit(db, [domain], at)
     return await try_domain_url(db, domain, url, how=how, clock=Clock.from_instant(at))
 
 
@@ -47,11 +47,9 @@ def list_differences(result: TryResult) -> list[tuple[Difference, MaskReason]]:
     """Return the differences from the last version, each with the reason why it does not count as a change, if any."""
     if result.baseline is None or result.parsed is None:
         return []
-    differences = compute_difference(result.baseline.blocks, result.parsed.blocks, result.new_mask.volatile)
-    then, now = result.baseline.at, result.at
-    return [
-        (each, explain_insignificance(each, result.new_mask, then=then, now=now)) for each in differences.single_changes
-    ]
+    mask, then, now = result.new_mask, result.baseline.at, result.at
+    differences = compute_difference(result.baseline.blocks, result.parsed.blocks, mask.volatile).single_changes
+    return [(each, explain_insignificance(each, mask, then=then, now=now)) for each in differences]
 
 
 def list_volatile_differences(result: TryResult) -> list[Difference]:

@@ -15,61 +15,48 @@ from crawler import __version__
 
 
 class CommandLocation(NamedTuple):
-    """The module of a command below crawler.cli, its name there, and the help panel that lists it."""
+    """The module of a command below crawler.cli, and the help panel that lists it."""
 
     module: str
-    attribute: str
-    panel: str | None = None
+    panel: str | None
 
 
 HELP_OPTIONS = ["--help", "-h"]
 MIN_ABSURD = 1000  # the help does not show ranges that end here or above
-READ_PANEL, EXPORT_PANEL, RUN_PANEL, MAINTAIN_PANEL = "Read", "Export", "Run", "Maintain"
-SERVICES_PANEL = "Run in containers and as services"
-COMMAND_LOCATIONS = {
-    "crawl": CommandLocation("crawling.crawl", "crawl"),
-    "refresh": CommandLocation("crawling.refresh", "refresh"),
-    "hint": CommandLocation("crawling.refresh", "hint"),
-    "pages": CommandLocation("pages.pages", "pages", READ_PANEL),
-    "report": CommandLocation("reports.reports", "report", READ_PANEL),
-    "traffic": CommandLocation("reports.reports", "traffic", READ_PANEL),
-    "plan": CommandLocation("reports.reports", "plan", READ_PANEL),
-    "audit": CommandLocation("reports.reports", "audit", READ_PANEL),
-    "changes": CommandLocation("reports.changes", "changes", READ_PANEL),
-    "diff": CommandLocation("pages.page", "diff", READ_PANEL),
-    "versions": CommandLocation("pages.page", "versions", READ_PANEL),
-    "show": CommandLocation("pages.page", "show", READ_PANEL),
-    "export": CommandLocation("delivery.export", "export", EXPORT_PANEL),
-    "sync": CommandLocation("delivery.export", "sync", EXPORT_PANEL),
-    "duplicates": CommandLocation("pages.pages", "duplicates", READ_PANEL),
-    "explain": CommandLocation("pages.page", "explain", READ_PANEL),
-    "try": CommandLocation("pages.page", "try_page", READ_PANEL),
-    "up": CommandLocation("running.stack", "up", RUN_PANEL),
-    "down": CommandLocation("running.stack", "down", RUN_PANEL),
-    "status": CommandLocation("running.stack", "status", RUN_PANEL),
-    "ui": CommandLocation("running.stack", "ui", RUN_PANEL),
-    "serve": CommandLocation("running.stack", "serve", RUN_PANEL),
-    "mcp": CommandLocation("running.stack", "mcp", RUN_PANEL),
-    "tokens": CommandLocation("delivery.access", "app", MAINTAIN_PANEL),
-    "deploy": CommandLocation("running.service", "deploy", SERVICES_PANEL),
-    "server": CommandLocation("running.service", "server", SERVICES_PANEL),
-    "worker": CommandLocation("running.service", "worker", SERVICES_PANEL),
-    "health": CommandLocation("running.service", "health", SERVICES_PANEL),
-    "domains": CommandLocation("domains.domains", "app"),
-    "rules": CommandLocation("domains.rules", "app"),
-    "feed": CommandLocation("delivery.access", "feed", EXPORT_PANEL),
-    "notify": CommandLocation("delivery.notify", "app"),
-    "plugins": CommandLocation("running.plugins", "plugins", MAINTAIN_PANEL),
-    "prune": CommandLocation("running.prune", "prune", MAINTAIN_PANEL),
-    "db": CommandLocation("running.db", "app", MAINTAIN_PANEL),
-}
+READ, EXPORT, RUN, MAINTAIN = "Read", "Export", "Run", "Maintain"
+SERVICES = "Run in containers and as services"
+# The commands in the order in which --help lists them.
+_ROWS = (
+    ("crawling.crawl", None, "crawl"),
+    ("crawling.refresh", None, "refresh hint"),
+    ("pages.pages", READ, "pages"),
+    ("reports.reports", READ, "report traffic plan audit"),
+    ("reports.changes", READ, "changes"),
+    ("pages.page", READ, "diff versions show"),
+    ("delivery.export", EXPORT, "export sync"),
+    ("pages.pages", READ, "duplicates"),
+    ("pages.page", READ, "explain try"),
+    ("running.stack", RUN, "up down status ui serve mcp"),
+    ("delivery.access", MAINTAIN, "tokens"),
+    ("running.service", SERVICES, "deploy server worker health"),
+    ("domains.domains", None, "domains"),
+    ("domains.rules", None, "rules"),
+    ("delivery.access", EXPORT, "feed"),
+    ("delivery.notify", None, "notify"),
+    ("running.plugins", MAINTAIN, "plugins"),
+    ("running.prune", MAINTAIN, "prune"),
+    ("running.db", MAINTAIN, "db"),
+)
+COMMAND_LOCATIONS = {name: CommandLocation(module, panel) for module, panel, names in _ROWS for name in names.split()}
+# The names in the modules, where they differ from the command: groups of commands, and a keyword of Python.
+ATTRIBUTES = dict.fromkeys(("tokens", "domains", "rules", "notify", "db"), "app") | {"try": "try_page"}
 
 
 @cache
 def load_command(name: str) -> Any:
     """Import and return the command or command group of this name."""
     location, wrapper = COMMAND_LOCATIONS[name], typer.Typer()
-    command = getattr(import_module(f"crawler.cli.{location.module}"), location.attribute)
+    command = getattr(import_module(f"crawler.cli.{location.module}"), ATTRIBUTES.get(name, name))
     if isinstance(command, typer.Typer):
         wrapper.add_typer(command, name=name, rich_help_panel=location.panel)
     else:
@@ -127,12 +114,8 @@ class CommandGroup(TyperGroup):
         super().format_help(ctx, formatter)
 
 
-app = typer.Typer(
-    cls=CommandGroup,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": HELP_OPTIONS},
-)
+HELP = {"help_option_names": HELP_OPTIONS}
+app = typer.Typer(cls=CommandGroup, no_args_is_help=True, pretty_exceptions_enable=False, context_settings=HELP)
 
 
 def _print_version(is_requested: bool) -> None:  # noqa: FBT001  typer calls it so

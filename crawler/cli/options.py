@@ -11,7 +11,7 @@ MAX_INT = 2**31 - 1
 NO_DOMAIN = "No domain is registered: recrawl domains add URL"
 
 
-def declare_option(metavar: str, help_text: str, *names: str, **kwargs: Any) -> Any:
+def option(metavar: str, help_text: str, *names: str, **kwargs: Any) -> Any:
     """Declare an option with a value.
 
     metavar: the placeholder of the value in the help.  names: the option's names; by default the parameter's name.
@@ -19,44 +19,38 @@ def declare_option(metavar: str, help_text: str, *names: str, **kwargs: Any) -> 
     return typer.Option(*names, metavar=metavar, help=help_text, **kwargs)
 
 
-def declare_flag(name: str, help_text: str, *, short: str | None = None) -> Any:
+def flag(name: str, help_text: str, *, short: str | None = None) -> Any:
     """Declare an option without a value. name: the long form.  short: the short form, such as `-f`."""
     return typer.Option(*filter(None, (name, short)), help=help_text)
 
 
-def declare_argument(metavar: str, help_text: str, **kwargs: Any) -> Any:
+def span_option(help_text: str) -> Any:
+    """Declare an option for a duration above 0."""
+    return option("SPAN", help_text, parser=values.parse_interval_option)
+
+
+def argument(metavar: str, help_text: str, **kwargs: Any) -> Any:
     """Declare an argument. metavar: its placeholder in the help."""
     return typer.Argument(metavar=metavar, help=help_text, **kwargs)
 
 
-At = Annotated[
-    datetime | None,
-    declare_option(
-        "TIME",
-        "Act as if it were this time: ISO 8601, default time zone UTC. Must not be earlier than the last visit.",
-        parser=values.parse_instant,
-    ),
-]
-Json = Annotated[bool, declare_flag("--json", "Print one JSON document to stdout.")]
-Why = Annotated[
-    bool,
-    declare_flag(
-        "--why", "Also show the numbers behind each result, such as change rate, value of a visit and importance."
-    ),
-]
-PageUrl = Annotated[str, declare_argument("URL", "A page of a registered domain.")]
+def time_option(help_text: str) -> Any:
+    """Declare an option for a time."""
+    return option("TIME", help_text, parser=values.parse_instant)
 
-DomainName = Annotated[str, declare_argument("DOMAIN", "A registered domain, or any URL of it.")]
-DomainOrAll = Annotated[str | None, declare_argument("DOMAIN", "One domain. Default: all domains.")]
-DomainNames = Annotated[list[str], declare_argument("DOMAIN", "Registered domains, or any URLs of them.")]
-Top = Annotated[int, declare_option("N", "Maximum number of rows.", min=1, max=1_000_000)]
-Kinds = Annotated[
-    str | None,
-    declare_option(
-        "KINDS",
-        "Kinds of changes, separated by commas: added, changed, moved, gone, excluded, restored, template, deferred, "
-        "resumed, hint. Default: all except added and hint.",
-    ),
-]
 
-Offline = Annotated[bool, declare_flag("--offline", "Register without any network request, including DNS.")]
+AT_HELP = "Act as if it were this time: ISO 8601, default time zone UTC. Not before the last visit."
+At = Annotated[datetime | None, time_option(AT_HELP)]
+Json = Annotated[bool, flag("--json", "Print one JSON document to stdout.")]
+Why = Annotated[bool, flag("--why", "Also show the change rate, value of a visit and importance.")]
+PageUrl = Annotated[str, argument("URL", "A page of a registered domain.")]
+
+DomainName = Annotated[str, argument("DOMAIN", "A registered domain, or any URL of it.")]
+DomainOrAll = Annotated[str | None, argument("DOMAIN", "One domain. Default: all domains.")]
+DomainNames = Annotated[list[str], argument("DOMAIN", "Registered domains, or any URLs of them.")]
+Top = Annotated[int, option("N", "Maximum number of rows.", min=1, max=1_000_000)]
+KINDS = "added, changed, moved, gone, excluded, restored, template, deferred, resumed, hint"
+KINDS_HELP = f"Kinds of changes, separated by commas: {KINDS}."
+Kinds = Annotated[str | None, option("KINDS", f"{KINDS_HELP} Default: all except added and hint.")]
+
+Offline = Annotated[bool, flag("--offline", "Register without any network request, including DNS.")]

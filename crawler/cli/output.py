@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from crawler.errors import CursorAhead, CursorTooOld
 from crawler.json_lines import convert_to_plain, format_json_line
@@ -22,19 +22,18 @@ PIPE_WIDTH = 10_000  # never wrap lines in a pipe; URLs have up to 8 kB
 @cache
 def get_stdout() -> "Console":
     """Return the console for results. Outside a terminal it has no colors and does not wrap lines."""
-    return _make_console(stderr=False)
+    return _make_console(sys.stdout)
 
 
 @cache
 def get_stderr() -> "Console":
     """Return the console for progress, logs and remarks."""
-    return _make_console(stderr=True)
+    return _make_console(sys.stderr)
 
 
-def _make_console(*, stderr: bool) -> "Console":
+def _make_console(stream: TextIO) -> "Console":
     from rich.console import Console
 
-    stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else PIPE_WIDTH
     return Console(file=stream, width=width, markup=False, highlight=False, emoji=False, soft_wrap=False)
 
@@ -59,9 +58,8 @@ def remark(text: str) -> None:
 
     if wants_json():
         sys.stderr.write(format_json_line(text) + "\n")
-        return
-
-    get_stderr().print(Text(make_printable(text)), soft_wrap=True)
+    else:
+        get_stderr().print(Text(make_printable(text)), soft_wrap=True)
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[str] = ()) -> None:
@@ -69,14 +67,13 @@ def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: 
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    rows = [tuple(map(make_printable, row)) for row in rows]
-    if _compute_min_width(columns, rows, right=set(right)) > get_stdout().width:
+    rows, numbers = [tuple(map(make_printable, row)) for row in rows], set(right)
+    if _compute_min_width(columns, rows, numbers) > get_stdout().width:
         for row in rows:
             show_facts(zip(columns, row, strict=True))
             say("")
         return
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    numbers = set(right)
     for name in columns:
         table.add_column(name, justify="right" if name in numbers else "left", overflow="fold", no_wrap=name in numbers)
     for row in rows:
@@ -90,14 +87,13 @@ def show_rows(rows: Iterable[Mapping[str, str]], *, right: Iterable[str] = ()) -
     show_table(list(rows[0]), [list(row.values()) for row in rows], right=right)
 
 
-def _compute_min_width(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: set[str]) -> int:
+def _compute_min_width(columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: set[str]) -> int:
     """Return the width in characters that the table needs for its numbers and a readable part of each text."""
-    widest = [max((len(row[n]) for row in rows), default=0) for n in range(len(columns))]
-    widths = [
-        max(len(name), wide if name in right else min(wide, MIN_TEXT_WIDTH))
-        for name, wide in zip(columns, widest, strict=True)
-    ]
-    return sum(widths) + 2 * (len(widths) - 1)
+    total = 2 * (len(columns) - 1)
+    for n, name in enumerate(columns):
+        widest = max((len(row[n]) for row in rows), default=0)
+        total += max(len(name), widest if name in numbers else min(widest, MIN_TEXT_WIDTH))
+    return total
 
 
 def show_facts(facts: Iterable[tuple[str, str]]) -> None:
@@ -111,9 +107,8 @@ def show_facts(facts: Iterable[tuple[str, str]]) -> None:
         if has_address:
             for name, value in group:
                 for n, line in enumerate(value.splitlines()):
-                    get_stdout().print(
-                        Text((name if n == 0 else "").ljust(width), style="bold") + Text(f"  {line}"), soft_wrap=True
-                    )
+                    label = Text((name if n == 0 else "").ljust(width), style="bold")
+                    get_stdout().print(label + Text(f"  {line}"), soft_wrap=True)
             continue
         table = Table(box=None, pad_edge=False, show_header=False)
         table.add_column(style="bold", no_wrap=True, min_width=width)
@@ -159,12 +154,7 @@ def print_outcome(document: object, text: str, *, as_json: bool) -> None:
 
 
 def print_listing(
-    document: object,
-    rows: Iterable[Mapping[str, str]],
-    *,
-    right: Iterable[str] = (),
-    empty: str,
-    as_json: bool,
+    document: object, rows: Iterable[Mapping[str, str]], *, right: Iterable[str] = (), empty: str, as_json: bool
 ) -> bool:
     """Print the document with --json, else a table of the rows, or the line `empty` if there are none.
 

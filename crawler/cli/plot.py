@@ -76,10 +76,8 @@ def render_plot(chart: Chart, *, width: int = 72, height: int = 16) -> list[str]
     x_axis, y_axis = chart.make_axes()
     numbers = _label_rows(y_axis, height)
     margin = max(map(len, numbers))
-    rows = [
-        f"{number:>{margin}} {'┤' if number else '│'}{''.join(line)}"
-        for number, line in zip(numbers, cells, strict=True)
-    ]
+    lines = zip(numbers, map("".join, cells), strict=True)
+    rows = [f"{number:>{margin}} {'┤' if number else '│'}{line}" for number, line in lines]
     rows.append(" " * (margin + 1) + "└" + "─" * width)
     rows.append(" " * (margin + 2) + _label_columns(x_axis, width))
     legend = "   ".join(f"{DOTS[n % len(DOTS)]} {series.label}" for n, series in enumerate(chart.series))

@@ -20,8 +20,6 @@ USAGE = 2  # invalid usage
 INTERRUPTED = 130  # 128 + SIGINT, as in shells
 TOO_OLD = 3  # a cursor of the change feed is older than the changes that are kept
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
 
 class Interrupts:
     """A handler of Ctrl-C and SIGTERM.
@@ -47,7 +45,7 @@ class Interrupts:
         import asyncio
 
         self._work = task
-        for number in SIGNALS:
+        for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, self._interrupt, number)
 
     async def run_until_stop(self, work: Coroutine[Any, Any, T]) -> T | None:
@@ -106,6 +104,5 @@ def run_on_database(
         finally:
             signal.signal(signal.SIGTERM, terminate)  # the event loop resets it to the default
 
-    return run_with_database(
-        lambda db: work(db, interrupts), settings(), connections=connections, run=run_until_interrupt
-    )
+    chosen = settings()
+    return run_with_database(lambda db: work(db, interrupts), chosen, connections=connections, run=run_until_interrupt)

@@ -13,13 +13,9 @@ from crawler.cli import values
 
 PANELS = {False: "Domain settings", True: "Page importance"}
 TYPES: dict[SettingKind, Any] = {  # the type of the option's parsed value
-    SettingKind.COUNT: int,
-    SettingKind.NUMBER: float,
-    SettingKind.FACTOR: float,
-    SettingKind.SHARE: float,
-    SettingKind.BYTES: int,
-    SettingKind.DELAY: timedelta,
-    SettingKind.SPAN: timedelta,
+    **dict.fromkeys((SettingKind.COUNT, SettingKind.BYTES), int),
+    **dict.fromkeys((SettingKind.NUMBER, SettingKind.FACTOR, SettingKind.SHARE), float),
+    **dict.fromkeys((SettingKind.DELAY, SettingKind.SPAN), timedelta),
     SettingKind.TEXTS: list[str],
     SettingKind.TEXT: str,
     SettingKind.FLAG: bool,
@@ -43,12 +39,9 @@ def add_settings_options(*, of_crawl: bool = False) -> Callable[[Callable[..., i
             return command(**kwargs, patch=make_patch(typed))
 
         signature = inspect.signature(command, eval_str=True)
-        options = [_make_parameter(setting) for setting in offered]
-        parameters = [
-            each
-            for parameter in signature.parameters.values()
-            for each in (options if parameter.name == "patch" else [parameter])
-        ]
+        parameters: list[inspect.Parameter] = []
+        for each in signature.parameters.values():
+            parameters += map(_make_parameter, offered) if each.name == "patch" else [each]
         run_command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # typer reads it
         return run_command
 

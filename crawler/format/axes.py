@@ -65,8 +65,7 @@ def _choose_step(length: float) -> float:
 def _round_down(value: float) -> float:
     """Return the next lower number of the form 1, 2 or 5 times a power of ten, or its negative."""
     size = abs(value)
-    decade = 10.0 ** math.floor(math.log10(size))
-    steps = [step * decade for step in STEPS]
+    steps = [step * 10.0 ** math.floor(math.log10(size)) for step in STEPS]
     if value > 0:
         return max(step for step in steps if step <= size * 1.001)
     return -min(step for step in steps if step >= size * 0.999)

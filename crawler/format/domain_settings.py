@@ -16,9 +16,9 @@ from crawler.format.values import format_bytes, format_count, format_share, form
 def format_setting(name: str, value: Any) -> str:
     """Format the value of a setting; the default has the setting's own text, which may be empty."""
     setting = BY_NAME[name]
-    return (
-        setting.default_text if value == setting.default else setting.phrase.format(_format_value(setting.kind, value))
-    )
+    if value == setting.default:
+        return setting.default_text
+    return setting.phrase.format(_format_value(setting.kind, value))
 
 
 def _format_value(kind: SettingKind, value: Any) -> str:
@@ -53,14 +53,12 @@ def format_all_settings(domain_settings: DomainSettings) -> list[tuple[str, str]
     ordering = domain_settings.ordering
     share = f", {ordering.url_weight:.0%} of importance by URL" if ordering.order is Order.MIXED else ""
     boosted = f"{', '.join(ordering.boost)} (by {ordering.boost_factor:g})" if ordering.boost else ""
+    unfetched, fetched = f"unfetched pages {ordering.discovery_weight:g}", f"fetched pages {ordering.revisit_weight:g}"
     return [
         *format_settings(domain_settings),
         ("Order", f"{ordering.order}{share}"),
         ("Boost", boosted),
-        (
-            "Virtual page",
-            f"gives cash to unfetched pages {ordering.discovery_weight:g}, fetched pages {ordering.revisit_weight:g}",
-        ),
+        ("Virtual page", f"gives cash to {unfetched}, {fetched}"),
     ]
 
 

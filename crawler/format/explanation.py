@@ -31,16 +31,12 @@ def format_untracked(url: Url, stored: Explanation, scope: Scope, *, refusal: st
     if stored.links == 0:
         return f"no fetched page links to it. To fetch it: recrawl crawl {url}"
     if scope.max_depth is not None and stored.nearest_depth is not None and stored.nearest_depth + 1 > scope.max_depth:
-        return (
-            f"it is {stored.nearest_depth + 1} links away from the nearest seed, "
-            f"and the domain's maximum depth is {scope.max_depth}"
-        )
+        depth = f"{stored.nearest_depth + 1} links away from the nearest seed"
+        return f"it is {depth}, and the domain's maximum depth is {scope.max_depth}"
     if stored.tracked >= max_pages:
         return f"the domain is full: it has {stored.tracked} of at most {max_pages} pages"
-    return (
-        f"it was excluded when {stored.linking_pages[0].url}, which links to it, was last fetched; "
-        f"it is added at the next visit of that page"
-    )
+    linker = f"{stored.linking_pages[0].url}, which links to it,"
+    return f"it was excluded when {linker} was last fetched; it is added at the next visit of that page"
 
 
 def format_refusal(url: Url, scope: Scope, robots: bytes | None, *, agent: str) -> str:
@@ -48,9 +44,7 @@ def format_refusal(url: Url, scope: Scope, robots: bytes | None, *, agent: str) 
     scope = replace(scope, max_depth=None)
     refusal = scope.find_exclusion(url)
     if refusal is ExclusionReason.EXCLUDED:
-        pattern = next(
-            p for p in scope.exclude if replace(scope, exclude=(p,)).find_exclusion(url) is ExclusionReason.EXCLUDED
-        )
+        pattern = next(each for each in scope.exclude if replace(scope, exclude=(each,)).find_exclusion(url) is refusal)
         return f"the domain's settings exclude {pattern}"
     if refusal is ExclusionReason.NOT_INCLUDED:
         return f"the domain's settings include only {', '.join(scope.include)}"
@@ -77,12 +71,9 @@ INBOX_NOTE = "this waits in the inbox until the next crawl"
 
 def format_next_fetch(stored: Explanation, page: PageFacts, *, today: Due | None, refusal: str) -> str:
     """Return when a page is fetched next and why, including entries in the inbox that the next crawl applies."""
-    is_unfetched = page.state is State.UNFETCHED
-    idle = (
-        {InboxKind.REFRESH, InboxKind.REREAD, InboxKind.AUDIT, InboxKind.REPRICE}
-        if is_unfetched
-        else {InboxKind.REORDER}
-    )
+    idle = {InboxKind.REORDER}
+    if page.state is State.UNFETCHED:
+        idle = {InboxKind.REFRESH, InboxKind.REREAD, InboxKind.AUDIT, InboxKind.REPRICE}
     reasons = dict.fromkeys(INBOX_REASONS[each] for each in InboxKind if each in stored.waiting - idle)
     due = format_due(stored, page, today=today, refusal=refusal)
     return f"{' and '.join(reasons)}: {INBOX_NOTE}; until then, {due}" if reasons else due
@@ -114,24 +105,20 @@ def format_due(stored: Explanation, page: PageFacts, *, today: Due | None, refus
             return _explain_fetched(page, today, f"{since} {when}")
 
 
+DEFERRAL_REASON = """its URL differs from a fetched page only by an irrelevant parameter, its folders repeat, or only \
+chains of redirects lead to it"""
+
+
 def _explain_unfetched(page: PageFacts, at: datetime) -> str:
-    if (
-        page.request_reason is not RequestReason.NONE
-        or page.boosted
-        or (page.due_at is None and not page.is_template_deferred)
-    ):
+    is_deferred = page.due_at is not None or page.is_template_deferred
+    if page.request_reason is not RequestReason.NONE or page.boosted or not is_deferred:
         return f"it was never fetched; it is number {(page.ahead or 0) + 1} in the order of unfetched pages"
-    if page.due_at is None or page.due_at > at:
-        until = f" until {format_when(page.due_at, now=at)}" if page.due_at is not None else ""
-    else:
-        return f"it was never fetched; it was deferred until {format_when(page.due_at, now=at)}"
+    until = f" until {format_when(page.due_at, now=at)}" if page.due_at is not None else ""
+    if page.due_at is not None and page.due_at <= at:
+        return f"it was never fetched; it was deferred{until}"
+    reason = DEFERRAL_REASON
     if page.is_template_deferred:
         reason = f"pages like it ({page.template}) had no new content recently, so one of them is fetched per day"
-    else:
-        reason = (
-            "its URL differs from a fetched page only by an irrelevant parameter, its folders repeat, or only chains of"
-            " redirects lead to it"
-        )
     return f"it was never fetched, and is deferred{until}: {reason}"
 
 
@@ -150,8 +137,11 @@ def _explain_fetched(page: PageFacts, today: Due | None, due: str) -> str:
         canonical = page.canonical or "the page whose schedule it shared"
         return f"{due}, {REQUEST_REASONS[page.request_reason].format(canonical=canonical)}"
     if page.failures:
-        failed = f"{format_count(page.failures, 'visit')} in a row failed ({format_reason(page.reason)})"
-        return f"{failed}; {due}{_format_withheld(page)}"
+        failed = f"{format_count(page.failures, 'visit')} in a row failed ({format_reason(page.reason)}); {due}"
+        if page.withheld_since is None:
+            return failed
+        since, until = format_instant(page.withheld_since), format_instant(page.withheld_since + MAX_WITHHELD)
+        return f"{failed}. Its new content has been withheld since {since}; the first visit from {until} on accepts it"
     if page.canonical is not None:
         return f"{due}, to check whether its text is still the same as {page.canonical}, whose schedule it shares"
     if today is None or page.reason:
@@ -163,14 +153,6 @@ def _explain_fetched(page: PageFacts, today: Due | None, due: str) -> str:
     return f"{due}{_explain_stored_due(page, page.due_at, today)}"
 
 
-def _format_withheld(page: PageFacts) -> str:
-    """Return since when new content of the page is withheld and when that ends, or an empty string."""
-    if page.withheld_since is None:
-        return ""
-    since, until = format_instant(page.withheld_since), format_instant(page.withheld_since + MAX_WITHHELD)
-    return f". Its new content has been withheld since {since}; the first visit from {until} on accepts it"
-
-
 def _explain_stored_due(page: PageFacts, due_at: datetime, today: Due) -> str:
     """Return where the stored due time comes from: today's shadow price and rules, or earlier ones."""
     assert today.at is not None
@@ -179,8 +161,7 @@ def _explain_stored_due(page: PageFacts, due_at: datetime, today: Due) -> str:
         return f", because {_explain_bound(today)}"
     if page.visits <= 1 and due_at < today.at:
         return f": pages added together are spread over their first interval; after that, {_explain_bound(today)}"
-    stored = ", by an earlier plan or earlier rules"
-    return f"{stored}; today {_explain_bound(today)}: {format_instant(today.at)}"
+    return f", by an earlier plan or earlier rules; today {_explain_bound(today)}: {format_instant(today.at)}"
 
 
 BOUND_REASONS = {
@@ -237,15 +218,12 @@ def _format_prior(page: PageFacts, source: PriorSource | None) -> str:
     return PRIOR_WORDS[source.level].format(template=page.template, kind=source.kind, pages=pages, sites=sites)
 
 
-TIMES = {1: "once", 2: "twice"}
-
-
 def format_signals(stored: Explanation, page: PageFacts) -> str:
     """Return a line per source of change signals: its signals for the page, and its precision and recall."""
     lines = []
     for no, source in enumerate(stored.sources):
         count = page.signals[no] if no < len(page.signals) else 0
-        times = TIMES.get(count, f"{count} times")
+        times = {1: "once", 2: "twice"}.get(count, f"{count} times")
         history = f"signaled a change {times} since the last visit" if count else "no signal since the last visit"
         precision = "" if source.precision is None else f", precision {format_share(source.precision)}"
         accuracy = f"recall {format_share(source.recall)}{precision}"
@@ -261,10 +239,8 @@ def format_scripts(stored: Explanation) -> str:
     description = RENDERING_WORDS.get(visit.rendering, visit.rendering)
     if visit.added_words is None or visit.added_links is None:
         return description
-    return (
-        f"{description}; scripts add {format_count(visit.added_words, 'word')} and "
-        f"{format_count(visit.added_links, 'link')}"
-    )
+    words, links = format_count(visit.added_words, "word"), format_count(visit.added_links, "link")
+    return f"{description}; scripts add {words} and {links}"
 
 
 def format_rate_estimate(page: PageFacts, source: PriorSource | None) -> str:
@@ -287,10 +263,7 @@ def format_magnitude_factor(page: PageFacts, terms: VisitTerms | None) -> str:
     return f"its changes count {factor:.2g} times those of the average page ({own_changes})"
 
 
-CONTEXT_CHARS, MAX_CHARS = 40, 160  # characters of context, and of the change itself
-
-
 def format_edit(edit: BlockChange) -> str:
     """Return the words of a block that a change replaced, marked as [-old-]{+new+}."""
     runs = diff_words(edit.before or "", edit.after or "", kind=edit.part)
-    return f"{edit.part.value}: {format_runs(shorten_runs(runs, context_chars=CONTEXT_CHARS, max_chars=MAX_CHARS))}"
+    return f"{edit.part.value}: {format_runs(shorten_runs(runs, context_chars=40, max_chars=160))}"

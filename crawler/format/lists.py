@@ -18,28 +18,22 @@ LIST_ORIGINS = {
 def format_lists(lists: Sequence[ListReport]) -> str:
     """Summarize all sitemaps and feeds of a domain in a line; empty if none was read."""
     read = [each for each in lists if each.reads]
-    if not read:
-        return ""
-    kinds = Counter(each.kind for each in read)
-    what = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-    return f"{what}: {_format_contribution(read)}"
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(Counter(each.kind for each in read).items()))
+    return f"{kinds}: {_format_contribution(read)}" if read else ""
 
 
-def format_list(list_report: ListReport) -> str:
+def format_list(listed: ListReport) -> str:
     """Describe a sitemap or feed and what was found in it."""
-    if not list_report.reads:
-        return f"{LIST_ORIGINS[list_report.found_by]}; never read"
-    parts = [f"{format_count(list_report.entries, 'URL')}"]
-    parts += [f"{count} {what}" for count, what in _count_left_out(list_report) if count]
-    readings = (
-        f"read {format_count(list_report.reads, 'time')}, of which {list_report.informative_reads} "
-        "after the first had new entries"
-    )
-    ending = f"\nonly partly read: {list_report.finding.replace('_', ' ')}" if list_report.finding else ""
+    if not listed.reads:
+        return f"{LIST_ORIGINS[listed.found_by]}; never read"
+    left_out = {"on other hosts": listed.others, "excluded": listed.excluded, "without a valid URL": listed.unusable}
+    parts = [format_count(listed.entries, "URL"), *(f"{count} {what}" for what, count in left_out.items() if count)]
+    ending = f"\nonly partly read: {listed.finding.replace('_', ' ')}" if listed.finding else ""
     return (
-        f"{list_report.kind}, {LIST_ORIGINS[list_report.found_by]}: {', '.join(parts)}\n"
-        f"{readings}: {_format_contribution([list_report])}\n"
-        f"a read with new entries has the value of {list_report.value:.3g} page visits{ending}"
+        f"{listed.kind}, {LIST_ORIGINS[listed.found_by]}: {', '.join(parts)}\n"
+        f"read {format_count(listed.reads, 'time')}, of which {listed.informative_reads} after the first had new "
+        f"entries: {_format_contribution([listed])}\n"
+        f"a read with new entries has the value of {listed.value:.3g} page visits{ending}"
     )
 
 
@@ -50,14 +44,6 @@ def format_dates(dates: Sequence[AnnouncedDate]) -> str:
         + (f" ({each.list_url})" if each.list_url else "")
         + ("; not checked by a visit yet" if each.is_open else "")
         for each in dates
-    )
-
-
-def _count_left_out(list_report: ListReport) -> tuple[tuple[int, str], ...]:
-    return (
-        (list_report.others, "on other hosts"),
-        (list_report.excluded, "excluded"),
-        (list_report.unusable, "without a valid URL"),
     )
 
 

@@ -45,6 +45,7 @@ EVIDENCE_WORDS: dict[str, str] = {  # what decided the verdict of a visit
     Evidence.SHAPE: "lines outside the main text",
     Evidence.STATUS: "the status",
 }
+STATUS_PHRASES = {str(status.value): status.phrase for status in HTTPStatus}
 HTTP_PREFIX = "http_"  # the prefix of reasons that are a status code
 REASON_WORDS: dict[str, str] = {
     FailureReason.DNS: "the host name cannot be resolved",
@@ -100,13 +101,7 @@ def format_reason(reason: str) -> str:
     if begin in ACCESS_WORDS:
         return f"{ACCESS_WORDS[begin]} {rest}"
     if reason.startswith(HTTP_PREFIX):
-        return _format_status(reason.removeprefix(HTTP_PREFIX))
+        status = reason.removeprefix(HTTP_PREFIX)
+        # The standard phrase (RFC 9110, section 15), such as 503 Service Unavailable.
+        return f"{status} {STATUS_PHRASES[status]}" if status in STATUS_PHRASES else f"status {status}"
     return REASON_WORDS.get(reason, reason)
-
-
-def _format_status(status: str) -> str:
-    """Format a status with its standard phrase (RFC 9110, section 15), such as 503 Service Unavailable."""
-    try:
-        return f"{status} {HTTPStatus(int(status)).phrase}"
-    except ValueError:
-        return f"status {status}"

@@ -28,17 +28,12 @@ def format_agreement(agreement: Agreement) -> tuple[str, str, str]:
 
 def format_plan(planned: PlannedDomain) -> tuple[str, ...]:
     """Return importance, shadow price, budget (as set, or as a target needs), requests per day and freshness."""
-    budget = planned.domain.settings.budget_per_day
-    budget = (
-        budget if budget is not None or planned.plan.target_requests is None else round(planned.plan.target_requests)
-    )
-    return (
-        f"{planned.importance:.2f}",
-        f"{planned.shadow_price.per_request:.3g}",
-        "-" if budget is None else f"{budget:,}",
-        f"{planned.plan.requests:,.1f}",
-        format_share(planned.plan.expected.freshness if planned.fetched else None),
-    )
+    plan, budget = planned.plan, planned.domain.settings.budget_per_day
+    if budget is None and plan.target_requests is not None:
+        budget = round(plan.target_requests)
+    price, shown_budget = f"{planned.shadow_price.per_request:.3g}", "-" if budget is None else f"{budget:,}"
+    freshness = format_share(plan.expected.freshness if planned.fetched else None)
+    return f"{planned.importance:.2f}", price, shown_budget, f"{plan.requests:,.1f}", freshness
 
 
 def render_markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

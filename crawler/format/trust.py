@@ -3,19 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from crawler.core import validators as decisions
 from crawler.core.http.response import Validators
-from crawler.core.validators import (
-    SENT_VALIDATORS,
-    Validator,
-    ValidatorTrust,
-    apply_suspicion,
-    choose_head_validators,
-    choose_validators,
-)
+from crawler.core.validators import SENT_VALIDATORS, Validator, ValidatorTrust, apply_suspicion
 from crawler.store.learned.credibility import TrustRow
 
 VALIDATOR_NAMES = {Validator.ETAG: "ETag", Validator.LAST_MODIFIED: "Last-Modified"}
-ALL_HONEST = "reliable in all checks"
 
 
 def format_conditional_request(
@@ -33,36 +26,25 @@ def format_conditional_request(
     counts while the group has few visits.  by_head: whether a HEAD request comes first.
     validator_check: whether the next visit of the domain is a validator check.
     """
-    effective_trust = apply_suspicion(trust, suspected)
+    effective = apply_suspicion(trust, suspected)
     if by_head:
-        head_words = choose_head_validators(validators, effective_trust)
-        names = [
-            "its length",
-            *(VALIDATOR_NAMES[kind] for kind in SENT_VALIDATORS if head_words and _has_validator(head_words, kind)),
-        ]
+        compared = decisions.choose_head_validators(validators, effective)
+        names = ["its length", *(VALIDATOR_NAMES[kind] for kind in (_list_kinds(compared) if compared else ()))]
         return f"HEAD first, then in full only if {' or '.join(names)} differs"
     if not validators:
         return "in full: the server sends no validators"
     if validator_check:
         return "in full if it is fetched next, as a validator check"
-    faults = [
-        f"{VALIDATOR_NAMES[kind]} {_format_fault(trust, kind)}"
-        for kind in SENT_VALIDATORS
-        if _format_fault(trust, kind) and _has_validator(validators, kind)
-    ]
+    kinds = _list_kinds(validators)
+    faults = [f"{VALIDATOR_NAMES[kind]} {fault}" for kind in kinds if (fault := _format_fault(trust, kind))]
     because = f": for pages like {template}, {' and '.join(faults)}" if faults else ""
-    doubted = [
-        VALIDATOR_NAMES[kind]
-        for kind in SENT_VALIDATORS
-        if effective_trust.get_stats(kind) != trust.get_stats(kind) and _has_validator(validators, kind)
-    ]
+    doubted = [VALIDATOR_NAMES[kind] for kind in kinds if effective.get_stats(kind) != trust.get_stats(kind)]
     if doubted:
         because += f": {' and '.join(doubted)} failed all checks on other pages, and was not checked on these yet"
-    sent = choose_validators(validators, effective_trust)
+    sent = decisions.choose_validators(validators, effective)
     if not sent:
         return f"in full{because}"
-    names = [VALIDATOR_NAMES[kind] for kind in SENT_VALIDATORS if _has_validator(sent, kind)]
-    return f"conditional, with {' and '.join(names)}{because}"
+    return f"conditional, with {' and '.join(VALIDATOR_NAMES[kind] for kind in _list_kinds(sent))}{because}"
 
 
 def _format_fault(trust: ValidatorTrust, kind: Validator) -> str:
@@ -72,8 +54,8 @@ def _format_fault(trust: ValidatorTrust, kind: Validator) -> str:
     return "" if record.is_steady else "changes while pages do not"
 
 
-def _has_validator(validators: Validators, kind: Validator) -> bool:
-    return bool(validators.etag if kind is Validator.ETAG else validators.last_modified)
+def _list_kinds(validators: Validators) -> list[Validator]:
+    return [kind for kind in SENT_VALIDATORS if decisions.get_validator_value(validators, kind)]
 
 
 def describe_trust(trust: ValidatorTrust) -> dict[str, object]:
@@ -87,16 +69,14 @@ def describe_trust(trust: ValidatorTrust) -> dict[str, object]:
 
 def format_trust(trust_rows: Sequence[TrustRow]) -> str:
     """List the groups of pages with unreliable validators; empty if nothing is known."""
-    of_sent = [one for one in trust_rows if one.validator in SENT_VALIDATORS]
-    faults = [
-        f"{VALIDATOR_NAMES[one.validator]} of {one.template} {one.rating} ({_format_figures(one)})"
-        for one in of_sent
-        if one.rating != "honest"
-    ]
-    return "\n".join(faults) if faults else ALL_HONEST if of_sent else ""
+    of_sent = [row for row in trust_rows if row.validator in SENT_VALIDATORS]
+    faults = [_format_faulty_group(row) for row in of_sent if row.rating != "honest"]
+    return "\n".join(faults) if faults else "reliable in all checks" if of_sent else ""
 
 
-def _format_figures(one: TrustRow) -> str:
-    part = one.missed / one.changes_seen if one.rating == "lies" else one.flapped / one.unchanged
-    compared = "changes" if one.rating == "lies" else "visits without a change"
-    return f"{part:.0%} of the last {compared}; {one.validator_checks} checks"
+def _format_faulty_group(row: TrustRow) -> str:
+    lies = row.rating == "lies"
+    part = row.missed / row.changes_seen if lies else row.flapped / row.unchanged
+    compared = "changes" if lies else "visits without a change"
+    figures = f"{part:.0%} of the last {compared}; {row.validator_checks} checks"
+    return f"{VALIDATOR_NAMES[row.validator]} of {row.template} {row.rating} ({figures})"

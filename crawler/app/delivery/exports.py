@@ -24,6 +24,8 @@ from crawler.runtime.machine import get_search_file
 from crawler.store import report
 
 OnProgress = Callable[[int], None]  # called with the number of pages so far
+OpenProgress = Callable[[], AbstractContextManager[OnProgress]]  # called for each round
+OpenStream = Callable[[], BinaryIO]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +53,7 @@ class ExportRequest:
         if self.chunks and not form.has_chunks:
             raise BadInput(f"{form} does not support --chunks: use jsonl or parquet")
         if self.versions and (self.chunks or form.is_folder):
-            other = "--chunks" if self.chunks else f"--format {form}"
-            raise BadInput(f"--versions cannot be combined with {other}")
+            raise BadInput(f"--versions cannot be combined with {'--chunks' if self.chunks else f'--format {form}'}")
         if form.is_folder and self.to is None:
             raise BadInput(f"{form} writes a file per page, so it cannot be written to stdout: use --to FOLDER")
         if self.to is not None and self.to.exists() and self.to.is_dir() != form.is_folder:
@@ -62,12 +63,7 @@ class ExportRequest:
 
 
 async def export_pages(
-    db: AppDatabase,
-    request: ExportRequest,
-    *,
-    open_stream: Callable[[], BinaryIO],
-    at: datetime,
-    on_progress: OnProgress,
+    db: AppDatabase, request: ExportRequest, *, open_stream: OpenStream, at: datetime, on_progress: OnProgress
 ) -> ExportResult:
     """Write the pages of a domain to a file or folder, or to a stream without `to`.
 
@@ -125,7 +121,7 @@ async def open_index(
     target: str,
     names: Collection[str] = (),
     *,
-    progress: Callable[[], AbstractContextManager[OnProgress]] = lambda: nullcontext(lambda _: None),
+    progress: OpenProgress = lambda: nullcontext(lambda _: None),
 ) -> AsyncIterator["IndexSync"]:
     """Open an index of the pages for the duration of the block.
 
@@ -133,10 +129,8 @@ async def open_index(
     """
     require_extra("markdown", "A search index")
     selected = {(await get_domain(db, name)).authority for name in names}
-    async with open_in_thread(PostgresIndex(target) if is_database_url(target) else SqliteIndex(Path(target))) as (
-        index,
-        thread,
-    ):
+    opened = PostgresIndex(target) if is_database_url(target) else SqliteIndex(Path(target))
+    async with open_in_thread(opened) as (index, thread):
         yield IndexSync(db, index, thread, selected, progress)
 
 
@@ -151,7 +145,7 @@ class IndexSync:
     index: PageIndex
     thread: Executor
     names: Collection[str]
-    progress: Callable[[], AbstractContextManager[OnProgress]]
+    progress: OpenProgress
     last_feed_end: int | None = field(default=None, init=False)
 
     async def sync(self, *, full: bool = False) -> SyncRound:
@@ -161,20 +155,16 @@ class IndexSync:
         """
         await report.append_to_feed(self.db, at=datetime.now(UTC))
         end = await report.read_feed_end(self.db)
-        all_domains = await find_domains(self.db)
-        to_sync = await self._select_changed(
-            [each for each in all_domains if not self.names or each.authority in self.names], end
-        )
+        registered = {each.authority: each for each in await find_domains(self.db)}
+        selected = [each for name, each in registered.items() if not self.names or name in self.names]
+        index, thread = self.index, self.thread
         synced: dict[str, SyncResult] = {}
         with self.progress() as on_progress:
-            for each in to_sync:
-                synced[each.authority] = await sync(
-                    self.db, each, self.index, full=full, on_progress=on_progress, thread=self.thread
-                )
-        gone = set(await call_in_thread(self.thread, self.index.list_domains)) - {
-            each.authority for each in all_domains
-        }
-        forgotten = {name: await call_in_thread(self.thread, self.index.remove_domain, name) for name in sorted(gone)}
+            for each in await self._select_changed(selected, end):
+                result = await sync(self.db, each, index, full=full, on_progress=on_progress, thread=thread)
+                synced[each.authority] = result
+        gone = set(await call_in_thread(thread, index.list_domains)) - registered.keys()
+        forgotten = {name: await call_in_thread(thread, index.remove_domain, name) for name in sorted(gone)}
         self.last_feed_end = end
         return SyncRound(synced, forgotten)
 
@@ -200,11 +190,9 @@ class IndexSync:
         """Return those domains that have entries in the feed since the last sync."""
         if self.last_feed_end is None or end < self.last_feed_end:  # the first sync, or a restored database
             return candidates
-        changed_ids = (
-            await report.find_changed_domains(self.db, after=self.last_feed_end)
-            if end > self.last_feed_end
-            else frozenset()
-        )
+        if end == self.last_feed_end:
+            return []
+        changed_ids = await report.find_changed_domains(self.db, after=self.last_feed_end)
         return [each for each in candidates if each.id in changed_ids]
 
 

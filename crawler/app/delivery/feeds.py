@@ -8,20 +8,11 @@ from hashlib import blake2b
 from crawler.app.changes import ChangesQuery, make_change_filter
 from crawler.app.database import AppDatabase
 from crawler.app.pages import resolve_page
-from crawler.app.registration import get_domain, parse_url_prefix
+from crawler.app.registration import get_domain, parse_prefix
 from crawler.format.kinds import NEWS, parse_kinds
 from crawler.notify.atom import AtomScope, render_atom_feed
-from crawler.runtime.keys.feeds import (
-    FEED_PATH,
-    FeedAddress,
-    FeedSelection,
-    build_linked_path,
-    ensure_address,
-    list_addresses,
-    may_read,
-    revoke_address,
-    revoke_all_addresses,
-)
+from crawler.runtime.keys import feeds as addresses
+from crawler.runtime.keys.feeds import FEED_PATH, FeedAddress, FeedSelection, build_linked_path, may_read
 from crawler.runtime.keys.home_keys import list_own_origins
 from crawler.runtime.web_ui import DEFAULT_PORT, find_web_ui_origin
 from crawler.store import report
@@ -60,34 +51,27 @@ async def render_feed(
     """Return the newest changes of a query as an Atom document. Raises BadInput, CursorTooOld, CursorAhead."""
     where = replace(await make_change_filter(db, query, at=at), kinds=query.kinds or NEWS)
     scope = AtomScope(name=query.what or query.domain or "", origin=find_web_ui_origin(db.settings.home.resolve()))
-    return await _render_document(db, where, scope, max_entries=max_entries, at=at or datetime.now(UTC))
+    return await _render(db, where, scope, max_entries=max_entries, at=at or datetime.now(UTC))
 
 
-async def read_feed(
-    db: AppDatabase, feed_query: FeedSelection, *, address: str, origin: str, at: datetime
-) -> FeedDocument:
+async def read_feed(db: AppDatabase, chosen: FeedSelection, *, address: str, origin: str, at: datetime) -> FeedDocument:
     """Return the newest changes of a feed. address: its URL.  origin: for links to the web UI.  Raises BadInput."""
-    domain = await get_domain(db, feed_query.domain) if feed_query.domain else None
-    prefix = (
-        parse_url_prefix(domain, feed_query.prefix) if domain is not None and feed_query.prefix else feed_query.prefix
-    )
-    kinds = parse_kinds(feed_query.kinds) if feed_query.kinds else NEWS
+    domain = await get_domain(db, chosen.domain) if chosen.domain else None
+    prefix = parse_prefix(domain, chosen.prefix) if domain is not None and chosen.prefix else chosen.prefix
+    kinds = parse_kinds(chosen.kinds) if chosen.kinds else NEWS
     await report.append_to_feed(db, at=at)
     where = ChangeFilter(domain_id=domain.id if domain is not None else None, prefix=prefix, kinds=kinds)
     name = prefix or (domain.authority if domain is not None else "")
     # An empty feed is dated to the start of the day, so its ETag does not change with every request.
     day = at.replace(hour=0, minute=0, second=0, microsecond=0)
     scope = AtomScope(name=name, address=address, origin=origin)
-    return FeedDocument(await _render_document(db, where, scope, max_entries=MAX_ENTRIES, at=day))
+    return FeedDocument(await _render(db, where, scope, max_entries=MAX_ENTRIES, at=day))
 
 
-async def _render_document(
-    db: AppDatabase, where: ChangeFilter, scope: AtomScope, *, max_entries: int, at: datetime
-) -> bytes:
+async def _render(db: AppDatabase, where: ChangeFilter, scope: AtomScope, *, max_entries: int, at: datetime) -> bytes:
     items = await report.list_newest_changes(db, where, max_count=max_entries)
-    return await asyncio.to_thread(
-        render_atom_feed, items, scope, at=at
-    )  # computing word differences of many blocks is slow
+    # Computing word differences of many blocks is slow.
+    return await asyncio.to_thread(render_atom_feed, items, scope, at=at)
 
 
 async def issue_feed(db: AppDatabase, what: str | None, *, kinds: str, name: str | None, at: datetime) -> IssuedFeed:
@@ -95,11 +79,11 @@ async def issue_feed(db: AppDatabase, what: str | None, *, kinds: str, name: str
 
     what: a domain or a URL prefix; None for all.  name: None for a name derived from the feed.
     """
-    feed_query = FeedSelection(kinds=kinds)
+    chosen = FeedSelection(kinds=kinds)
     if what is not None:
         domain, url = await resolve_page(db, what)
-        feed_query = FeedSelection(domain=domain.authority, prefix=url if url != domain.root else "", kinds=kinds)
+        chosen = FeedSelection(domain=domain.authority, prefix=url if url != domain.root else "", kinds=kinds)
     home = db.settings.home.resolve()
     origin = find_web_ui_origin(home)
-    address: FeedAddress = ensure_address(home, name if name is not None else feed_query.label, feed_query, at=at)
+    address: FeedAddress = addresses.ensure_address(home, name if name is not None else chosen.label, chosen, at=at)
     return IssuedFeed(address.name, (origin or list_own_origins(DEFAULT_PORT)[0]) + address.path, origin is not None)

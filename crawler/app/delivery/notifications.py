@@ -36,7 +36,6 @@ from crawler.store.subscriptions import MAX_BYTES, Subscription, SubscriptionOpt
 
 CONDITION_KINDS = frozenset({EventKind.ADDED, EventKind.CHANGED, EventKind.MOVED, EventKind.GONE, EventKind.RESTORED})
 RETRY_SECONDS = 2  # before the next attempt while the database is unavailable
-ENV_PREFIX = f"{SecretSource.ENV}:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,25 +122,22 @@ def _parse_secret(text: str) -> str:
 
 
 def _parse_condition(conditions: Mapping[str, str | float | None]) -> Condition | None:
-    given_conditions = {ConditionKind(name): value for name, value in conditions.items() if value is not None}
-    if len(given_conditions) > 1:
+    given = {ConditionKind(name): value for name, value in conditions.items() if value is not None}
+    if len(given) > 1:
         raise BadInput("--match, --lacks, --above and --below exclude each other: add a subscription for each")
-    for kind, value in given_conditions.items():
+    for kind, value in given.items():
         return Condition(kind=kind, text=value) if isinstance(value, str) else Condition(kind=kind, bound=value)
     return None
 
 
 async def list_subscriptions(db: AppDatabase) -> list[tuple[Subscription, str]]:
     """Return all subscriptions, each with the reason why this installation may not run its command, or ""."""
-    home = db.settings.home.resolve()
+    home, listed = db.settings.home.resolve(), await subscriptions.list_subscriptions(db)
 
     def sign(text: str) -> str:  # creates the key only if it is needed
         return build_command_signer(home)(text)
 
-    return [
-        (each, "" if may_run(each, sign) else explain_not_run_here(each))
-        for each in await subscriptions.list_subscriptions(db)
-    ]
+    return [(each, "" if may_run(each, sign) else explain_not_run_here(each)) for each in listed]
 
 
 async def find_subscription(db: AppDatabase, number: int) -> Subscription:
@@ -154,9 +150,9 @@ async def find_subscription(db: AppDatabase, number: int) -> Subscription:
 
 def list_missing_secrets(settings: Settings, subscription: Subscription) -> list[str]:
     """Return a sentence for each secret of a subscription that the running local stack does not have."""
-    options = subscription.options
-    variables = [text for text in (options.target, options.secret) if text.startswith(ENV_PREFIX)]
-    reasons = [explain_missing_in_worker(settings, parse_reference(text)) for text in variables]
+    references = (subscription.options.target, subscription.options.secret)
+    variables = [parse_reference(text) for text in references if text.startswith(f"{SecretSource.ENV}:")]
+    reasons = [explain_missing_in_worker(settings, reference) for reference in variables]
     return [why[0].upper() + why[1:] for why in reasons if why]
 
 
@@ -261,13 +257,10 @@ async def list_deferred(
     db: AppDatabase, delivered: DeliveryStats, *, number: int | None = None, at: datetime
 ) -> list[DeferredDelivery]:
     """Return the subscriptions that wait for another attempt, except those that `delivered` has just tried."""
-    return [
-        DeferredDelivery(each.id, until, each.reason, each.waiting)
-        for each in await subscriptions.list_subscriptions(db)
-        if number in {None, each.id}
-        and each.id not in delivered.undelivered
-        and (until := each.get_next_retry(at=at)) is not None
-    ]
+    tried = delivered.undelivered
+    listed = [each for each in await subscriptions.list_subscriptions(db) if number in {None, each.id}]
+    waits = [(each, each.get_next_retry(at=at)) for each in listed if each.id not in tried]
+    return [DeferredDelivery(each.id, until, each.reason, each.waiting) for each, until in waits if until is not None]
 
 
 async def count_failing(db: AppDatabase) -> int:

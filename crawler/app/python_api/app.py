@@ -28,17 +28,9 @@ from crawler.core.domain_settings import DomainSettings
 from crawler.errors import BadInput
 from crawler.export.export import PageSource, RowKind
 from crawler.export.sqlite_index import SearchHit
-from crawler.settings import Settings, get_settings
+from crawler.settings import get_settings
 from crawler.store import report
-from crawler.store.report import (
-    ChangeFilter,
-    DomainReport,
-    EventKind,
-    ExportedPage,
-    FeedItem,
-    PageVersion,
-    VersionContent,
-)
+from crawler.store.report import ChangeFilter, DomainReport, EventKind, ExportedPage, FeedItem, PageVersion
 
 DEFAULT_SETTINGS = DomainSettings()
 WEEK = timedelta(days=7)
@@ -67,17 +59,16 @@ class App:
         Raises BadInput for the first domain that cannot be registered; the others are registered nevertheless.
         """
         values = {each.name: getattr(settings, each.name) for each in fields(settings)}
-        patch = SettingsPatch(
-            {name: value for name, value in values.items() if value != getattr(DEFAULT_SETTINGS, name)}
-        )
+        changed = {name: value for name, value in values.items() if value != getattr(DEFAULT_SETTINGS, name)}
         for name in names:
             parse_typed_url(name)  # register nothing if any of them is invalid
         unique_names = list(dict.fromkeys(names))
-        added = await add_domains(self._db, unique_names, patch, offline=offline, at=at or datetime.now(UTC))
-        failed = next((each for each in added if each.domain is None), None)
-        if failed is not None:
-            raise BadInput(f"{failed.name}: {failed.error}")
-        domains_by_name = {each.name: each.domain for each in added if each.domain is not None}
+        patch, instant = SettingsPatch(changed), at or datetime.now(UTC)
+        domains_by_name = {}
+        for each in await add_domains(self._db, unique_names, patch, offline=offline, at=instant):
+            if each.domain is None:
+                raise BadInput(f"{each.name}: {each.error}")
+            domains_by_name[each.name] = each.domain
         return [domains_by_name[name] for name in names]
 
     async def domains(self) -> list[Domain]:
@@ -99,17 +90,9 @@ class App:
         pages, time_limit: limits of the crawl.  at: knowledge time (docs/theory-of-operation.md).
         stop: when it is set, requests in progress are finished and recorded, and no others are started.
         """
-        targets = await find_targets(self._db, names, at=at)
-        request = CrawlRequest(
-            role="python",
-            at=at,
-            max_pages=pages,
-            time_limit=time_limit,
-            stop=stop or asyncio.Event(),
-            ignore_pace=bool(names),
-            notify=False,
-        )
-        return await crawl(self._db, targets, request)
+        targets, stop = await find_targets(self._db, names, at=at), stop or asyncio.Event()
+        request = CrawlRequest("python", at=at, max_pages=pages, time_limit=time_limit, stop=stop, notify=False)
+        return await crawl(self._db, targets, replace(request, ignore_pace=bool(names)))
 
     async def refresh(self, what: str, *, at: datetime | None = None) -> int:
         """Make a page, or all pages under a URL prefix, due now. Return the number of pages."""
@@ -150,7 +133,9 @@ class App:
             for page in batch:
                 yield page
 
-    async def text(self, url: str, *, version: int | None = None, at: datetime | None = None) -> VersionContent | None:
+    async def text(
+        self, url: str, *, version: int | None = None, at: datetime | None = None
+    ) -> report.VersionContent | None:
         """Return a version of a page: the newest, the one with this number, or the newest at a time; None if missing.
 
         Its main text is `text`, and its body is `body`.
@@ -204,11 +189,9 @@ def _make_iterating(
     def iterate(self: "BlockingApp", /, *args: P.args, **kwargs: P.kwargs) -> Generator[T]:
         items = method(self.app, *args, **kwargs)
         try:
-            while True:
-                try:
+            with suppress(StopAsyncIteration):
+                while True:
                     yield self.portal.call(items.__anext__)
-                except StopAsyncIteration:
-                    return
         finally:  # release the connection when the caller stops early
             with suppress(RuntimeError):  # the app was closed before
                 self.portal.call(items.aclose)
@@ -246,7 +229,10 @@ class open_app:  # noqa: N801  used like a function
     """
 
     def __init__(self, database_url: str | None = None, *, home: Path | str | None = None) -> None:
-        self._settings = _make_settings(database_url, home)
+        settings = get_settings()
+        if database_url is not None:
+            settings = settings.model_copy(update={"database_url": SecretStr(database_url)})
+        self._settings = settings if home is None else settings.model_copy(update={"home": Path(home)})
         self._open = ExitStack()
         self._open_async = AsyncExitStack()
 
@@ -274,12 +260,3 @@ class open_app:  # noqa: N801  used like a function
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
         return await self._open_async.__aexit__(kind, error, trace)
-
-
-def _make_settings(database_url: str | None, home: Path | str | None) -> Settings:
-    overrides: dict[str, object] = {}
-    if database_url is not None:
-        overrides["database_url"] = SecretStr(database_url)
-    if home is not None:
-        overrides["home"] = Path(home)
-    return get_settings().model_copy(update=overrides)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote, urlsplit
 
 from crawler import plugins
 from crawler.app.database import AppDatabase
@@ -120,4 +120,4 @@ async def grant_reading(db: AppDatabase, name: str) -> tuple[ReaderRole, str | N
         return role, None
     parts = urlsplit(db.url)
     host = parts.netloc.rpartition("@")[2]
-    return role, urlunsplit(parts._replace(netloc=f"{role.name}:{quote(role.password, safe='')}@{host}"))
+    return role, parts._replace(netloc=f"{role.name}:{quote(role.password, safe='')}@{host}").geturl()

@@ -39,7 +39,6 @@ from crawler.store import report
 from crawler.store.report import CountState
 
 log = logging.getLogger("recrawl.pages")
-api_log = logging.getLogger("recrawl.api")
 
 # The minimum time between syncs, and so the maximum age of search results while users search all the time.
 SYNC_INTERVAL = timedelta(minutes=1)
@@ -80,17 +79,12 @@ class DomainCounter:
         self._waiting: asyncio.Queue[Domain] = asyncio.Queue()
         self._pending_ids: set[int] = set()
 
-    def request_count(self, domain: Domain) -> None:
-        """Queue a domain to be counted, unless it is already in the queue."""
-        if domain.id not in self._pending_ids:
-            self._pending_ids.add(domain.id)
-            self._waiting.put_nowait(domain)
-
     async def has_figures(self, domain: Domain) -> bool:
         """Return whether a domain was ever counted. If its figures are old, queue it."""
         counting = await report.read_count_state(self._db, domain, at=self._now())
-        if counting is not CountState.DONE:
-            self.request_count(domain)
+        if counting is not CountState.DONE and domain.id not in self._pending_ids:
+            self._pending_ids.add(domain.id)
+            self._waiting.put_nowait(domain)
         return counting is not CountState.NEVER
 
     async def run(self) -> None:
@@ -103,11 +97,6 @@ class DomainCounter:
                 log.warning("figures.not_counted", extra={"figures": {"domain": domain.authority, "error": str(error)}})
             finally:
                 self._pending_ids.discard(domain.id)
-                self._waiting.task_done()
-
-    async def wait_until_counted(self) -> None:
-        """Wait until the queue is empty."""
-        await self._waiting.join()
 
 
 class IndexSyncer:
@@ -133,7 +122,7 @@ class IndexSyncer:
             self._sync_requested.clear()
             self._last_error = await self._sync()
             if self._last_error:
-                api_log.warning("search.not_synced", extra={"error": self._last_error})
+                logging.getLogger("recrawl.api").warning("search.not_synced", extra={"error": self._last_error})
             await asyncio.sleep(self._pause.total_seconds())
 
     async def _sync(self) -> str:

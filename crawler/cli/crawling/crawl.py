@@ -6,7 +6,7 @@ from crawler.app.settings import SettingsPatch
 from crawler.cli import values
 from crawler.cli.lazy import crawl as app
 from crawler.cli.lazy import crawl_output, maintenance, preview_output
-from crawler.cli.options import At, Json, Offline, declare_argument, declare_flag, declare_option
+from crawler.cli.options import At, Json, Offline, argument, flag, option
 from crawler.cli.session import DONE, settings
 from crawler.cli.settings_options import EMPTY_PATCH, add_settings_options
 from crawler.errors import BadInput
@@ -15,21 +15,21 @@ from crawler.errors import BadInput
 @add_settings_options(of_crawl=True)
 def crawl(
     names: Annotated[
-        list[str] | None, declare_argument("URL|DOMAIN", "The domains or pages to crawl. New domains are registered.")
+        list[str] | None, argument("URL|DOMAIN", "The domains or pages to crawl. New domains are registered.")
     ] = None,
-    pages: Annotated[int | None, declare_option("N", "Visit at most this many pages.", min=1)] = None,
+    pages: Annotated[int | None, option("N", "Visit at most this many pages.", min=1)] = None,
     due: Annotated[
         bool,
-        declare_flag(
+        flag(
             "--due",
             "Without names: crawl all registered domains at the pace of their budgets. With names: do not fetch a "
             "given URL that is not due.",
         ),
     ] = False,
     dry_run: Annotated[
-        bool, declare_flag("--dry-run", "Show what would be fetched, and at what cost, without fetching it.")
+        bool, flag("--dry-run", "Show what would be fetched, and at what cost, without fetching it.")
     ] = False,
-    max_run_time: Annotated[str | None, declare_option("SPAN", "Stop after this time, such as 90s, 10m or 2h.")] = None,
+    max_run_time: Annotated[str | None, option("SPAN", "Stop after this time, such as 90s, 10m or 2h.")] = None,
     offline: Offline = False,
     patch: SettingsPatch = EMPTY_PATCH,
     at: At = None,

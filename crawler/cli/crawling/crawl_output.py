@@ -10,7 +10,7 @@ from crawler.app.database import AppDatabase
 from crawler.app.settings import SettingsPatch
 from crawler.cli.delivery.notify_output import remark_failures
 from crawler.cli.domains.register import probe_and_register
-from crawler.cli.output import get_stderr, print_json, remark, say, show_facts, show_rows
+from crawler.cli.output import get_stderr, pick_fields, print_json, remark, say, show_facts, show_rows
 from crawler.cli.progress import CrawlProgress
 from crawler.cli.running.prune import remark_quotas
 from crawler.cli.session import DONE, PROBLEM, Interrupts, run_on_database, settings
@@ -19,7 +19,6 @@ from crawler.extras import explain_missing_extra
 from crawler.format.reasons import HEADINGS, format_reason
 from crawler.format.values import format_bytes, format_count, format_instant, format_when
 
-NOW_TOLERANCE = timedelta(minutes=1)
 MAX_NAMED = 10  # pages listed per kind
 NO_BROWSER = "no browser was found; install one with `apt-get install chromium-headless-shell` (docs/rendering.md)"
 
@@ -31,7 +30,7 @@ def run_crawl(
 
     request: its `stop` is set here.  due: fetch only due pages.
     """
-    process_settings, at = settings(), request.at
+    at = request.at
 
     async def work(db: AppDatabase, interrupts: Interrupts) -> tuple[app.CrawlResult, Interrupts]:
         clock = Clock.from_instant(at)
@@ -41,16 +40,14 @@ def run_crawl(
 
         targets = await app.find_targets(db, names, at=at, register=register, only_due=due)
         _remark_conditions(targets, patch, at=at)
-        pending = (
-            await app.count_due_pages(db, targets.domains, at=clock.now()) if get_stderr().is_terminal else 0
-        ) or 0
-        with CrawlProgress(pending=pending, max_pages=request.max_pages) as progress:
+        is_shown = get_stderr().is_terminal
+        pending = await app.count_due_pages(db, targets.domains, at=clock.now()) if is_shown else 0
+        with CrawlProgress(pending=pending or 0, max_pages=request.max_pages) as progress:
             hooks, stoppable = app.ShiftHooks(progress=progress.record_batch), replace(request, stop=interrupts.stop)
-            result = await app.crawl(db, targets, stoppable, clock=clock, hooks=hooks)
-        return result, interrupts
+            return await app.crawl(db, targets, stoppable, clock=clock, hooks=hooks), interrupts
 
     # Each lease needs one connection to record visits and one to renew itself.
-    result, interrupts = run_on_database(work, connections=2 * process_settings.concurrent_domains + 2, patient=True)
+    result, interrupts = run_on_database(work, connections=2 * settings().concurrent_domains + 2, patient=True)
     remark_quotas(result.pruned)
     _remark_notified(result)
     _print_result(result, as_json=as_json)
@@ -60,22 +57,17 @@ def run_crawl(
 def _remark_conditions(targets: app.CrawlTargets, patch: SettingsPatch, *, at: datetime | None) -> None:
     for domain in targets.registered:
         if patch.is_change_of(domain.settings):
-            remark(
-                f"{domain.authority} is already registered: the settings given here are ignored. "
-                f"To change them: recrawl domains set {domain.authority}"
-            )
-    if at is not None and at > datetime.now(UTC) + NOW_TOLERANCE:
-        then = format_instant(at)
-        remark(f"recrawl: visits are recorded as of {then}; until then, pass --at to later commands")
+            name, remedy = domain.authority, f"To change them: recrawl domains set {domain.authority}"
+            remark(f"{name} is already registered: the settings given here are ignored. {remedy}")
+    if at is not None and at > datetime.now(UTC) + timedelta(minutes=1):
+        remark(f"recrawl: visits are recorded as of {format_instant(at)}; until then, pass --at to later commands")
 
 
 def _remark_notified(result: app.CrawlResult) -> None:
-    delivered = result.delivered
-    if delivered.messages:
-        remark(
-            f"Notified: {format_count(delivered.changes, 'change')} in {format_count(delivered.messages, 'message')}"
-        )
-    remark_failures(delivered)
+    sent = result.delivered
+    if sent.messages:
+        remark(f"Notified: {format_count(sent.changes, 'change')} in {format_count(sent.messages, 'message')}")
+    remark_failures(sent)
     if result.notify_error:
         remark(f"recrawl: {result.notify_error}; to send the notifications: recrawl notify run")
 
@@ -98,9 +90,7 @@ def _print_result(result: app.CrawlResult, *, as_json: bool) -> None:
             {
                 "domain": domain,
                 "visits": str(stats.visits),
-                "changed": str(stats.changes[app.Change.CHANGED]),
-                "added": str(stats.changes[app.Change.ADDED]),
-                "gone": str(stats.changes[app.Change.GONE]),
+                **{name: str(stats.changes[app.Change(name)]) for name in ("changed", "added", "gone")},
                 "failed": str(stats.failed),
                 "received": format_bytes(stats.received_bytes),
             }
@@ -145,8 +135,11 @@ def _list_facts(stats: app.CrawlStats) -> list[tuple[str, str]]:
     unchanged = changes[app.Change.UNCHANGED] + changes[app.Change.COSMETIC]
     not_modified = f" (not modified: {stats.not_modified})" if stats.not_modified else ""
     cosmetic = f" (cosmetic: {changes[app.Change.COSMETIC]})" if changes[app.Change.COSMETIC] else ""
-    reasons = _format_reasons(stats.reasons)
-    outages, excluded = stats.outages.total(), format_count(stats.excluded, "page")
+    reasons, outages = _format_reasons(stats.reasons), stats.outages.total()
+    dead_links = _format_explained_count(stats.dead_links, "not found, and never fetched before")
+    no_browser = explain_missing_extra("browser", "a browser") or NO_BROWSER
+    excluded, without_browser = format_count(stats.excluded, "page"), format_count(stats.without_browser, "page")
+    absent_lists = format_count(stats.absent_lists, "usual location")
     seconds = stats.elapsed.total_seconds()
     pace = f" ({stats.visits / seconds:.1f} pages a second)" if seconds >= 1 and stats.visits else ""
     return [
@@ -155,26 +148,15 @@ def _list_facts(stats: app.CrawlStats) -> list[tuple[str, str]]:
         ("Unchanged", f"{unchanged}{not_modified}{cosmetic}"),
         ("Changed", str(changes[app.Change.CHANGED])),
         ("Gone", str(changes[app.Change.GONE])),
-        (
-            "Dead links",
-            _format_explained_count(stats.dead_links, "not found, and never fetched before")
-            if stats.dead_links
-            else "",
-        ),
+        ("Dead links", dead_links if stats.dead_links else ""),
         ("Moved", str(changes[app.Change.MOVED] or "")),
         ("Restored", str(changes[app.Change.RESTORED] or "")),
         ("Failed", f"{stats.failed} ({reasons})" if reasons else str(stats.failed)),
         ("Suspended", f"{format_count(outages, 'domain')} ({_format_reasons(stats.outages)})" if outages else ""),
         ("Excluded", f"{excluded}, by robots.txt or the domain's settings" if stats.excluded else ""),
         ("Rendered", f"{format_count(stats.rendered, 'page')} in a browser" if stats.rendered else ""),
-        (
-            "Not rendered",
-            f"{format_count(stats.without_browser, 'page')}: {_explain_no_browser()}" if stats.without_browser else "",
-        ),
-        (
-            "Sitemap, feed",
-            f"none at {format_count(stats.absent_lists, 'usual location')}" if stats.absent_lists else "",
-        ),
+        ("Not rendered", f"{without_browser}: {no_browser}" if stats.without_browser else ""),
+        ("Sitemap, feed", f"none at {absent_lists}" if stats.absent_lists else ""),
         ("New URLs", _format_explained_count(stats.new_pages, "found in links and sitemaps, not fetched yet")),
         ("Received", f"{format_bytes(stats.received_bytes)} in {format_count(stats.requests, 'request')}"),
         ("Traffic saved", format_bytes(stats.saved_bytes)),
@@ -182,24 +164,18 @@ def _list_facts(stats: app.CrawlStats) -> list[tuple[str, str]]:
     ]
 
 
-def _explain_no_browser() -> str:
-    return explain_missing_extra("browser", "a browser") or NO_BROWSER
-
-
 def _format_explained_count(count: int, meaning: str) -> str:
     return f"{count} ({meaning})" if count else "0"
 
 
 def _format_reasons(reasons: Counter[str]) -> str:
-    return ", ".join(
-        f"{format_reason(reason) or 'no usable response'}: {count}" for reason, count in reasons.most_common(8)
-    )
+    worded = [(format_reason(reason) or "no usable response", count) for reason, count in reasons.most_common(8)]
+    return ", ".join(f"{words}: {count}" for words, count in worded)
 
 
 def _remark_problems(result: app.CrawlResult) -> None:
     for domain, hold in result.shift.suspensions.items():
-        until = format_when(hold.until, now=result.at)
-        reason = format_reason(hold.reason)
+        until, reason = format_when(hold.until, now=result.at), format_reason(hold.reason)
         if hold.reason == app.BAD_PATTERN:
             reason = f"a pattern in its settings can no longer be used; for details: recrawl domains show {domain}"
         remark(f"recrawl: {domain} is suspended until {until}: {reason}")
@@ -210,10 +186,8 @@ def _remark_problems(result: app.CrawlResult) -> None:
     for domain in sorted(set(result.shift.lost)):
         remark(f"recrawl: another worker took over {domain}; visits recorded before that are kept")
     if result.was_stopped:
-        pages_left = "" if result.pages_left is None else f", {format_count(result.pages_left, 'page')} left"
-        remark(
-            f"recrawl: stopped{pages_left}; all finished visits are recorded. Run the same command again to continue"
-        )
+        left = "" if result.pages_left is None else f", {format_count(result.pages_left, 'page')} left"
+        remark(f"recrawl: stopped{left}; all finished visits are recorded. Run the same command again to continue")
     for domain in sorted(result.problem_domains):
         remark(f"recrawl: {domain} {result.idle_reasons[domain]}")
 
@@ -230,7 +204,5 @@ def _describe_result(result: app.CrawlResult) -> dict[str, object]:
         "errors": shift.broken,
         "idle_reasons": result.idle_reasons,
         "excluded_urls": result.exclusions,
-        "next_due_at": result.next_due_at,
-        "was_stopped": result.was_stopped,
-        "pages_left": result.pages_left,
+        **pick_fields(result, "next_due_at", "was_stopped", "pages_left"),
     }

@@ -32,32 +32,28 @@ def show_preview(
         say(NO_DOMAIN)
 
 
-def _show_domain(crawl_preview: CrawlPreview, *, at: datetime) -> None:
-    workload = crawl_preview.backlog
-    requests = f"{format_count(crawl_preview.requests, 'request')}{EXTRA_REQUESTS if crawl_preview.requests else ''}"
+def _show_domain(plan: CrawlPreview, *, at: datetime) -> None:
+    workload = plan.backlog
+    requests = f"{format_count(plan.requests, 'request')}{EXTRA_REQUESTS if plan.requests else ''}"
     list_locations = format_count(workload.unread_lists, "default location")
+    next_due = format_instant(plan.status.wake_at) if plan.status.wake_at and not plan.requests else ""
     show_facts(
         [
-            (crawl_preview.domain.authority, format_wait(crawl_preview.wait, crawl_preview.domain, now=at) or requests),
-            ("First", "\n".join(f"{url} (you named it)" for url in crawl_preview.requested)),
+            (plan.domain.authority, format_wait(plan.wait, plan.domain, now=at) or requests),
+            ("First", "\n".join(f"{url} (you named it)" for url in plan.requested)),
             ("New pages", str(workload.unfetched)),
             ("Sitemaps", f"{list_locations} will be requested" if workload.unread_lists else ""),
             ("Due pages", f"{workload.due} ({workload.conditional} of them with validators)" if workload.due else "0"),
-            ("Max bytes", format_bytes(crawl_preview.max_bytes)),
-            ("Min time", format_span(crawl_preview.min_time) if crawl_preview.min_time else ""),
+            ("Max bytes", format_bytes(plan.max_bytes)),
+            ("Min time", format_span(plan.min_time) if plan.min_time else ""),
             (
                 "Inbox",
                 f"{workload.inbox_rows} entries; their pages are not in this list" if workload.inbox_rows else "",
             ),
-            (
-                "Next due",
-                format_instant(crawl_preview.status.wake_at)
-                if not crawl_preview.requests and crawl_preview.status.wake_at
-                else "",
-            ),
+            ("Next due", next_due),
         ]
     )
-    if crawl_preview.first:
+    if plan.first:
         say("")
         rows = (
             {
@@ -66,7 +62,7 @@ def _show_domain(crawl_preview: CrawlPreview, *, at: datetime) -> None:
                 "importance": f"{target.importance:.2f}",
                 "request": "conditional" if target.validators else "full",
             }
-            for target in crawl_preview.first
+            for target in plan.first
         )
         show_rows(rows, right=["importance"])
 
@@ -77,19 +73,19 @@ def _explain_target(target: Target) -> str:
     return f"due, last fetched {format_instant(target.last_good_at)}"
 
 
-def _describe_preview(crawl_preview: CrawlPreview) -> dict[str, object]:
+def _describe_preview(plan: CrawlPreview) -> dict[str, object]:
     return {
-        "domain": crawl_preview.domain.authority,
-        "requests": crawl_preview.requests,
-        "max_bytes": round(crawl_preview.max_bytes),
-        "min_seconds": crawl_preview.min_time,
-        "requested_urls": crawl_preview.requested,
-        "wait": crawl_preview.wait,
-        "next_due_at": crawl_preview.status.wake_at,
-        "backlog": crawl_preview.backlog,
+        "domain": plan.domain.authority,
+        "requests": plan.requests,
+        "max_bytes": round(plan.max_bytes),
+        "min_seconds": plan.min_time,
+        "requested_urls": plan.requested,
+        "wait": plan.wait,
+        "next_due_at": plan.status.wake_at,
+        "backlog": plan.backlog,
         "first": [
             pick_fields(target, "url", "state", "importance", "last_good_at", "received_bytes")
             | {"conditional": bool(target.validators)}
-            for target in crawl_preview.first
+            for target in plan.first
         ],
     }

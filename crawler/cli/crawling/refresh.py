@@ -3,10 +3,11 @@
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated
 
 from crawler.cli.lazy import registration, revisits, status
-from crawler.cli.options import At, DomainName, Json, declare_argument, declare_option
+from crawler.cli.options import At, DomainName, Json, argument, option
 from crawler.cli.output import print_json, say
 from crawler.cli.session import DONE, PROBLEM, run_on_database, settings
 from crawler.errors import BadInput
@@ -16,9 +17,7 @@ from crawler.times import format_typed_instant
 
 def refresh(
     domain: DomainName,
-    prefix: Annotated[
-        str | None, declare_option("URL", "Only pages whose URL has this prefix: a URL or a path.")
-    ] = None,
+    prefix: Annotated[str | None, option("URL", "Only pages whose URL has this prefix: a URL or a path.")] = None,
     at: At = None,
     as_json: Json = False,
 ) -> None:
@@ -55,11 +54,10 @@ MAX_LINE = 8192  # characters; the URL of a page has at most as many bytes
 
 def hint(
     urls: Annotated[
-        list[str],
-        declare_argument("URL...|-", "URLs of pages that have changed; - reads them from stdin, one per line."),
+        list[str], argument("URL...|-", "URLs of pages that have changed; - reads them from stdin, one per line.")
     ],
     source: Annotated[
-        str, declare_option("NAME", "The source of the hint, such as a CMS or IndexNow. Each is evaluated separately.")
+        str, option("NAME", "The source of the hint, such as a CMS or IndexNow. Each is evaluated separately.")
     ] = "push",
     at: At = None,
     as_json: Json = False,
@@ -105,9 +103,7 @@ def _read_lines(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
         if text != "-":
             yield "", text
             continue
-        number = 0
-        while line := sys.stdin.readline(MAX_LINE + 2):
-            number += 1
+        for number, line in enumerate(iter(partial(sys.stdin.readline, MAX_LINE + 2), ""), 1):
             if len(line) > MAX_LINE + 1:
                 raise BadInput(f"line {number} is longer than {MAX_LINE:,} characters")
             if line.strip():

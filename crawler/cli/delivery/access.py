@@ -5,10 +5,9 @@ from typing import Annotated
 
 import typer
 
-from crawler.cli import values
 from crawler.cli.lazy import feeds, tokens
 from crawler.cli.lazy import kinds as change_kinds
-from crawler.cli.options import Json, Kinds, declare_argument, declare_flag, declare_option
+from crawler.cli.options import Json, Kinds, argument, flag, option, span_option
 from crawler.cli.output import pick_fields, print_listing, print_outcome, remark
 from crawler.cli.session import run_on_database, settings
 from crawler.errors import BadInput
@@ -16,19 +15,14 @@ from crawler.format.values import format_instant
 
 app = typer.Typer(no_args_is_help=True, help="Manage the access tokens of the HTTP API that `recrawl serve` offers.")
 
-TokenName = Annotated[str, declare_argument("NAME", "The token's name, such as search or nightly-report.")]
+TokenName = Annotated[str, argument("NAME", "The token's name, such as search or nightly-report.")]
 
 
 @app.command("add")
 def add(
     name: TokenName,
     expires: Annotated[
-        timedelta | None,
-        declare_option(
-            "SPAN",
-            "How long the token is valid, such as 30d. Default: until revoked.",
-            parser=values.parse_interval_option,
-        ),
+        timedelta | None, span_option("How long the token is valid, such as 30d. Default: until revoked.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -42,7 +36,9 @@ def add(
         recrawl tokens add search
         curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:4280/api/v1/domains
     """
-    token = tokens.add_token(settings(), name, expires=expires, at=datetime.now(UTC))
+    now = datetime.now(UTC)
+    expires_at = now + expires if expires is not None else None
+    token = tokens.create_token(settings().home.resolve(), name, expires_at=expires_at, at=now)
     print_outcome({"name": name, "token": token}, token, as_json=as_json)
     if not as_json:
         remark("This token is not shown again. Start the HTTP API with recrawl serve")
@@ -56,13 +52,9 @@ def list_all(as_json: Json = False) -> None:
 
         recrawl tokens list
     """
-    issued = tokens.list_api_tokens(settings())
+    issued = tokens.list_tokens(settings().home.resolve())
     rows = (
-        {
-            "name": each.name,
-            "created": format_instant(each.created_at),
-            "expires": format_instant(each.expires_at) if each.expires_at else "never",
-        }
+        {"name": each.name, "created": format_instant(each.created_at), "expires": format_instant(each.expires_at)}
         for each in issued
     )
     document = {"tokens": [pick_fields(each, "name", "created_at", "expires_at") for each in issued]}
@@ -77,24 +69,21 @@ def revoke(name: TokenName, as_json: Json = False) -> None:
 
         recrawl tokens revoke search
     """
-    tokens.remove_token(settings(), name)
+    tokens.revoke_token(settings().home.resolve(), name)
     print_outcome({"revoked": name}, f"The token {name} is revoked", as_json=as_json)
-
-
-WEB_UI_FEEDS = "feeds linked in the web UI"
 
 
 def feed(
     what: Annotated[
-        str | None, declare_argument("DOMAIN|URL", "A domain, or a URL prefix of its pages. Default: all domains.")
+        str | None, argument("DOMAIN|URL", "A domain, or a URL prefix of its pages. Default: all domains.")
     ] = None,
     kind: Kinds = None,
     name: Annotated[
-        str | None, declare_option("NAME", "A name for the address, such as phone. Default: derived from the feed.")
+        str | None, option("NAME", "A name for the address, such as phone. Default: derived from the feed.")
     ] = None,
-    list_all: Annotated[bool, declare_flag("--list", "List all feed addresses.")] = False,
-    revoke: Annotated[str | None, declare_option("NAME", "Revoke the address of this name.")] = None,
-    revoke_all: Annotated[bool, declare_flag("--revoke-all", "Revoke all addresses.")] = False,
+    list_all: Annotated[bool, flag("--list", "List all feed addresses.")] = False,
+    revoke: Annotated[str | None, option("NAME", "Revoke the address of this name.")] = None,
+    revoke_all: Annotated[bool, flag("--revoke-all", "Revoke all addresses.")] = False,
     as_json: Json = False,
 ) -> None:
     """Print the address of an Atom feed of changes, for a feed reader on this machine.
@@ -116,23 +105,18 @@ def feed(
         raise BadInput("--list, --revoke and --revoke-all cannot be combined with other options")
     home = settings().home.resolve()
     if list_all:
-        addresses = feeds.list_addresses(home)
-        rows = (
-            {
-                "name": each.name,
-                "created": format_instant(each.created_at),
-                "feed": each.selection.label if each.selection else WEB_UI_FEEDS,
-            }
-            for each in addresses
-        )
+        addresses = feeds.addresses.list_addresses(home)
+        rows = [{"name": each.name, "created": format_instant(each.created_at)} for each in addresses]
+        for row, each in zip(rows, addresses, strict=True):
+            row["feed"] = each.selection.label if each.selection else "feeds linked in the web UI"
         empty = "There are no feed addresses: recrawl feed"
         print_listing({"feeds": list(map(_describe_address, addresses))}, rows, empty=empty, as_json=as_json)
     elif revoke is not None:
-        feeds.revoke_address(home, revoke)
+        feeds.addresses.revoke_address(home, revoke)
         message = f"The address {revoke} is revoked; the other addresses stay valid"
         print_outcome({"revoked": revoke}, message, as_json=as_json)
     elif revoke_all:
-        count = feeds.revoke_all_addresses(home)
+        count = feeds.addresses.revoke_all_addresses(home)
         message = "1 address revoked" if count == 1 else f"{count:,} addresses revoked"
         print_outcome({"revoked": count}, message, as_json=as_json)
     else:

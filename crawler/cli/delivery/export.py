@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
 from typing import Annotated
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from crawler.cli.lazy import exports
 from crawler.cli.lazy import progress as bars
-from crawler.cli.options import Json, declare_argument, declare_flag, declare_option
+from crawler.cli.options import Json, argument, flag, option
 from crawler.cli.output import get_stdout, print_json, print_json_line, remark, report_cursor_errors, say
 from crawler.cli.session import Interrupts, run_on_database
 from crawler.errors import BadInput
@@ -17,23 +17,19 @@ from crawler.format.values import format_count
 
 
 def export(
-    domain: Annotated[str, declare_argument("DOMAIN", "A registered domain.")],
-    form: Annotated[
-        str, declare_option("FORMAT", "The format: jsonl, csv, parquet, markdown or warc.", "--format")
-    ] = "jsonl",
+    domain: Annotated[str, argument("DOMAIN", "A registered domain.")],
+    form: Annotated[str, option("FORMAT", "The format: jsonl, csv, parquet, markdown or warc.", "--format")] = "jsonl",
     to: Annotated[
-        Path | None,
-        declare_option("PATH", "The file to write, or the folder for markdown (required there). Default: stdout."),
+        Path | None, option("PATH", "The file to write, or the folder for markdown (required there). Default: stdout.")
     ] = None,
     since: Annotated[
-        int | None,
-        declare_option("CURSOR", "Export only pages that changed or were removed after this cursor; 0: all.", min=0),
+        int | None, option("CURSOR", "Export only pages that changed or were removed after this cursor; 0: all.", min=0)
     ] = None,
     chunks: Annotated[
-        bool, declare_flag("--chunks", "Write a row per section of a page instead of per page (jsonl and parquet).")
+        bool, flag("--chunks", "Write a row per section of a page instead of per page (jsonl and parquet).")
     ] = False,
     versions: Annotated[
-        bool, declare_flag("--versions", "Export all versions of all pages, including gone pages (not markdown).")
+        bool, flag("--versions", "Export all versions of all pages, including gone pages (not markdown).")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -61,19 +57,16 @@ def export(
 
     async def work(db: "exports.AppDatabase", _: Interrupts) -> "exports.ExportResult":
         with bars.ExportProgress() as progress:
-            return await exports.export_pages(
-                db, request, open_stream=lambda: sys.stdout.buffer, at=datetime.now(UTC), on_progress=progress
-            )
+            now, open_stream = datetime.now(UTC), lambda: sys.stdout.buffer
+            return await exports.export_pages(db, request, open_stream=open_stream, at=now, on_progress=progress)
 
     with report_cursor_errors(as_json=as_json):
         exported = run_on_database(work)
     if as_json:
         print_json({"domain": domain, "pages": exported.pages, "next": exported.cursor})
     else:
-        noun = "version" if versions else "page"
-        remark(
-            f"{format_count(exported.pages, noun)} exported; next changes: {_format_next_command(request, exported)}"
-        )
+        count = format_count(exported.pages, "version" if versions else "page")
+        remark(f"{count} exported; next changes: {_format_next_command(request, exported)}")
 
 
 def _format_next_command(request: "exports.ExportRequest", exported: "exports.ExportResult") -> str:
@@ -84,17 +77,11 @@ def _format_next_command(request: "exports.ExportRequest", exported: "exports.Ex
 
 
 def sync(
-    target: Annotated[
-        str, declare_argument("FILE|URL", "A SQLite file or a postgresql:// URL. Created if it does not exist.")
-    ],
-    names: Annotated[
-        list[str] | None, declare_argument("[DOMAIN]...", "Registered domains. Default: all domains.")
-    ] = None,
-    full: Annotated[
-        bool, declare_flag("--full", "Read all pages again, and delete all others from the index.")
-    ] = False,
+    target: Annotated[str, argument("FILE|URL", "A SQLite file or a postgresql:// URL. Created if it does not exist.")],
+    names: Annotated[list[str] | None, argument("[DOMAIN]...", "Registered domains. Default: all domains.")] = None,
+    full: Annotated[bool, flag("--full", "Read all pages again, and delete all others from the index.")] = False,
     follow: Annotated[
-        bool, declare_flag("--follow", "Keep running and apply changes as they are found, until Ctrl-C.", short="-f")
+        bool, flag("--follow", "Keep running and apply changes as they are found, until Ctrl-C.", short="-f")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -151,4 +138,4 @@ def _strip_password(target: str) -> str:
     parts = urlsplit(target)
     if not exports.is_database_url(target) or parts.password is None:
         return target
-    return urlunsplit(parts._replace(netloc=parts.netloc.replace(f":{parts.password}@", "@", 1)))
+    return parts._replace(netloc=parts.netloc.replace(f":{parts.password}@", "@", 1)).geturl()

@@ -1,76 +1,70 @@
 """recrawl notify: manage subscriptions, send notifications, and handle those that failed."""
 
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
 from crawler.cli.lazy import notifications, notify_output
-from crawler.cli.options import At, Json, Kinds, declare_argument, declare_flag, declare_option
+from crawler.cli.options import At, Json, Kinds, argument, flag, option
 from crawler.cli.output import print_json, print_json_line, print_listing, print_outcome, remark, say
 from crawler.cli.session import DONE, PROBLEM, Interrupts, run_on_database
 from crawler.clock import Clock
 from crawler.errors import BadInput
 from crawler.format.values import format_count, format_delivered, format_instant, format_when
 
-CONNECTIONS = 6  # to notify several targets at once
+HELP = "Send notifications about changes by email, chat, webhook or your own program."
+app = typer.Typer(no_args_is_help=True, help=HELP)
 
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Send notifications about changes by email, chat, webhook or your own program.",
-)
-
-Number = Annotated[int, declare_argument("NUMBER", "The number of a subscription; see recrawl notify list.", min=1)]
+T = TypeVar("T")
+Number = Annotated[int, argument("NUMBER", "The number of a subscription; see recrawl notify list.", min=1)]
 Letters = Annotated[
-    list[int] | None, declare_argument("[NUMBER]...", "The numbers of dead letters; see recrawl notify dead.", min=1)
+    list[int] | None, argument("[NUMBER]...", "The numbers of dead letters; see recrawl notify dead.", min=1)
 ]
-EveryOne = Annotated[bool, declare_flag("--all", "All dead letters.")]
+EveryOne = Annotated[bool, flag("--all", "All dead letters.")]
 
 
 @app.command()
 def add(
     target: Annotated[
         str,
-        declare_argument(
+        argument(
             "TARGET",
             "A webhook (https://...), an Apprise URL without secrets, command:PROGRAM, env:NAME or block:NAME.",
         ),
     ],
-    domain: Annotated[str | None, declare_option("DOMAIN", "Only changes of this domain. Default: all.")] = None,
+    domain: Annotated[str | None, option("DOMAIN", "Only changes of this domain. Default: all.")] = None,
     pattern: Annotated[
-        str | None, declare_option("PATTERN", "Only pages that match, such as '/docs/', '*.html$' or 're:/20../'.")
+        str | None, option("PATTERN", "Only pages that match, such as '/docs/', '*.html$' or 're:/20../'.")
     ] = None,
     kind: Kinds = None,
     match: Annotated[
-        str | None, declare_option("TEXT", "Notify when this text appears. re:REGEX for a regular expression.")
+        str | None, option("TEXT", "Notify when this text appears. re:REGEX for a regular expression.")
     ] = None,
-    lacks: Annotated[str | None, declare_option("TEXT", "Notify when this text is no longer present.")] = None,
-    above: Annotated[float | None, declare_option("N", "Notify when the number rises above this.")] = None,
-    below: Annotated[float | None, declare_option("N", "Notify when the number falls below this.")] = None,
+    lacks: Annotated[str | None, option("TEXT", "Notify when this text is no longer present.")] = None,
+    above: Annotated[float | None, option("N", "Notify when the number rises above this.")] = None,
+    below: Annotated[float | None, option("N", "Notify when the number falls below this.")] = None,
     selector: Annotated[
-        str | None,
-        declare_option("SELECTOR", "The element to check: a CSS selector, or xpath:XPATH. Default: the whole page."),
+        str | None, option("SELECTOR", "The element to check: a CSS selector, or xpath:XPATH. Default: the whole page.")
     ] = None,
     digest: Annotated[
         str | None,
-        declare_option("WHEN", "Send one message per period: 30m, 1h, daily (08:00), daily@07:30 or weekly@fri-07:30."),
+        option("WHEN", "Send one message per period: 30m, 1h, daily (08:00), daily@07:30 or weekly@fri-07:30."),
     ] = None,
     quiet_hours: Annotated[
         str | None,
-        declare_option(
+        option(
             "HOURS",
             "Quiet hours, such as 22-07 or 21:30-06:45. Changes found meanwhile are sent in one message afterwards.",
         ),
     ] = None,
     time_zone: Annotated[
-        str | None,
-        declare_option("ZONE", "The time zone of digests and quiet hours. Default: the domain's, else UTC."),
+        str | None, option("ZONE", "The time zone of digests and quiet hours. Default: the domain's, else UTC.")
     ] = None,
-    secret: Annotated[
-        str | None, declare_option("REFERENCE", "Sign webhooks with the key in env:NAME or block:NAME.")
-    ] = None,
+    secret: Annotated[str | None, option("REFERENCE", "Sign webhooks with the key in env:NAME or block:NAME.")] = None,
     allow_private: Annotated[
-        bool, declare_flag("--allow-private", "Allow a receiver on this machine or in a private network.")
+        bool, flag("--allow-private", "Allow a receiver on this machine or in a private network.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -128,14 +122,10 @@ def list_all(as_json: Json = False) -> None:
     """
     listed = run_on_database(lambda db, _: notifications.list_subscriptions(db))
     if as_json:
-        print_json(
-            {
-                "subscriptions": [
-                    notify_output.describe_subscription(each, not_run_here=not_run_here)
-                    for each, not_run_here in listed
-                ]
-            }
-        )
+        described = [
+            notify_output.describe_subscription(each, not_run_here=not_run_here) for each, not_run_here in listed
+        ]
+        print_json({"subscriptions": described})
         return
     if not listed:
         say("There are no subscriptions: recrawl notify add TARGET")
@@ -169,10 +159,8 @@ def pause(number: Number, as_json: Json = False) -> None:
 
         recrawl notify pause 3
     """
-    is_new, subscription = run_on_database(
-        lambda db, interrupts: notifications.pause(db, number, at=datetime.now(UTC), stop=interrupts.stop),
-        connections=CONNECTIONS,
-        patient=True,
+    is_new, subscription = _run_delivery(
+        lambda db, interrupts: notifications.pause(db, number, at=datetime.now(UTC), stop=interrupts.stop)
     )
     waiting = f"; {format_count(subscription.waiting, 'change')} waiting" if subscription.waiting else ""
     already = "" if is_new else " already"
@@ -184,7 +172,7 @@ def pause(number: Number, as_json: Json = False) -> None:
 def resume(
     number: Number,
     include_missed: Annotated[
-        bool, declare_flag("--include-missed", "Also send the changes found during the pause. Default: skip them.")
+        bool, flag("--include-missed", "Also send the changes found during the pause. Default: skip them.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -195,19 +183,16 @@ def resume(
         recrawl notify resume 3
         recrawl notify resume 3 --include-missed
     """
-    was_paused, subscription = run_on_database(
+    was_paused, subscription = _run_delivery(
         lambda db, interrupts: notifications.resume(
             db, number, missed=include_missed, at=datetime.now(UTC), stop=interrupts.stop
-        ),
-        connections=CONNECTIONS,
-        patient=True,
+        )
     )
     since = "the changes found during the pause" if include_missed else "changes found from now on"
     waiting = f" {format_count(subscription.waiting, 'waiting change')} and" if subscription.waiting else ""
     message = f"is resumed: it receives{waiting} {since}" if was_paused else "is not paused"
-    print_outcome(
-        notify_output.describe_subscription(subscription), f"Subscription {number} {message}", as_json=as_json
-    )
+    document = notify_output.describe_subscription(subscription)
+    print_outcome(document, f"Subscription {number} {message}", as_json=as_json)
 
 
 @app.command("test")
@@ -231,9 +216,9 @@ def send_test(number: Number, as_json: Json = False) -> int:
 
 @app.command()
 def run(
-    number: Annotated[int | None, declare_argument("[NUMBER]", "One subscription. Default: all.", min=1)] = None,
+    number: Annotated[int | None, argument("[NUMBER]", "One subscription. Default: all.", min=1)] = None,
     follow: Annotated[
-        bool, declare_flag("--follow", "Keep running and send changes as they are found, until Ctrl-C.", short="-f")
+        bool, flag("--follow", "Keep running and send changes as they are found, until Ctrl-C.", short="-f")
     ] = False,
     at: At = None,
     as_json: Json = False,
@@ -261,7 +246,7 @@ def run(
         delivered = await notifications.deliver_due(db, clock=clock, number=number, stop=interrupts.stop)
         return delivered, await notifications.list_deferred(db, delivered, number=number, at=clock.now())
 
-    delivered, waiting = run_on_database(work, connections=CONNECTIONS, patient=True)
+    delivered, waiting = _run_delivery(work)
     if as_json:
         print_json(delivered.as_dict() | {"waiting": waiting})
     elif delivered.messages:
@@ -271,11 +256,9 @@ def run(
     if not as_json:
         notify_output.remark_failures(delivered)
         for each in waiting:
-            remark(
-                f"recrawl: subscription {each.subscription} waits until {format_when(each.until, now=clock.now())}, "
-                f"{format_count(each.changes, 'change')}: {each.reason}"
-                f" (to try now: recrawl notify test {each.subscription})"
-            )
+            until, changes = format_when(each.until, now=clock.now()), format_count(each.changes, "change")
+            remedy = f"(to try now: recrawl notify test {each.subscription})"
+            remark(f"recrawl: subscription {each.subscription} waits until {until}, {changes}: {each.reason} {remedy}")
     return PROBLEM if delivered.undelivered else DONE
 
 
@@ -300,12 +283,12 @@ def _follow_deliveries(number: int | None, *, as_json: bool) -> int:
         )
         return interrupts.exit_code
 
-    return run_on_database(work, connections=CONNECTIONS, patient=True)
+    return _run_delivery(work)
 
 
 @app.command()
 def dead(
-    number: Annotated[int | None, declare_argument("[NUMBER]", "One subscription. Default: all.", min=1)] = None,
+    number: Annotated[int | None, argument("[NUMBER]", "One subscription. Default: all.", min=1)] = None,
     as_json: Json = False,
 ) -> None:
     """List the dead letters: messages that could not be delivered, and the last error of each.
@@ -329,24 +312,14 @@ def dead(
         for each in dead_letters
     )
     letters = [
-        {
-            "number": each.id,
-            "subscription": each.subscription_id,
-            "target": each.target,
-            "since": each.created_at,
-            "attempts": each.tries,
-            "error": each.error,
-            "changes": each.changes,
-        }
+        {"number": each.id, "subscription": each.subscription_id, "target": each.target, "since": each.created_at}
+        | {"attempts": each.tries, "error": each.error, "changes": each.changes}
         for each in dead_letters
     ]
     right = ("number", "subscription", "attempts", "changes")
     if print_listing({"dead_letters": letters}, rows, right=right, empty="There are no dead letters", as_json=as_json):
-        more = (
-            f"; only the oldest {notifications.MAX_LISTED} are listed"
-            if len(dead_letters) == notifications.MAX_LISTED
-            else ""
-        )
+        count = notifications.MAX_LISTED
+        more = f"; only the oldest {count} are listed" if len(dead_letters) == count else ""
         remark(f"Next: recrawl notify redeliver NUMBER, or discard NUMBER{more}")
 
 
@@ -378,6 +351,11 @@ def discard(letters: Letters = None, every_one: EveryOne = False, as_json: Json 
     ids = _select_letters(letters, every_one=every_one)
     count = run_on_database(lambda db, _: notifications.discard_letters(db, ids, at=datetime.now(UTC)))
     return _print_count(count, ids, as_json=as_json, message="deleted")
+
+
+def _run_delivery(work: "Callable[[notifications.AppDatabase, Interrupts], Awaitable[T]]") -> T:
+    """Run work with enough connections to notify several targets at once, which ends early after a signal."""
+    return run_on_database(work, connections=6, patient=True)
 
 
 def _select_letters(letters: list[int] | None, *, every_one: bool) -> list[int] | None:

@@ -14,12 +14,10 @@ def format_subscription(subscription: notifications.Subscription) -> str:
     options = subscription.options
     kinds = "" if options.condition is not None or options.kinds == NEWS else ", ".join(sorted(options.kinds))
     where = f"{subscription.domain or 'all domains'}{f' {options.pattern}' if options.pattern else ''}"
-    when = [
-        f"digest {options.digest}" if options.digest else "",
-        f"quiet hours {options.quiet}" if options.quiet else "",
-    ]
-    zone = options.zone if options.digest or options.quiet else ""
-    conditions = ", ".join(filter(None, (_format_condition(options), kinds, *when, zone)))
+    digest = f"digest {options.digest}" if options.digest else ""
+    quiet = f"quiet hours {options.quiet}" if options.quiet else ""
+    zone = options.zone if digest or quiet else ""
+    conditions = ", ".join(filter(None, (_format_condition(options), kinds, digest, quiet, zone)))
     return f"{options.target} receives changes of {where}{f': {conditions}' if conditions else ''}"
 
 
@@ -27,10 +25,9 @@ def _format_condition(options: notifications.SubscriptionOptions) -> str:
     """Describe the condition of a subscription, or return an empty string."""
     if options.condition is None:
         return ""
-    kind = options.condition.kind
-    text = f"when the number is {kind} {options.condition.bound:g}"
-    if not kind.is_numeric:
-        text = f"when {options.condition.text!r} {kind}"
+    kind, text = options.condition.kind, f"when {options.condition.text!r} {options.condition.kind}"
+    if kind.is_numeric:
+        text = f"when the number is {kind} {options.condition.bound:g}"
     return f"{text} in {options.place}" if options.place else text
 
 
@@ -41,7 +38,8 @@ def show_subscription(subscription: notifications.Subscription, *, not_run_here:
     """
     say(f"{subscription.id}  {format_subscription(subscription)}")
     trouble = limit = ""
-    delivered = "nothing yet"
+    delivered, dead = "nothing yet", subscription.dead
+    paused_since = format_when(subscription.paused_at, now=now)
     if subscription.failures:
         is_tried = subscription.resume_at is not None and subscription.paused_at is None
         again = f"; next attempt {format_when(subscription.resume_at, now=now)}" if is_tried else ""
@@ -49,24 +47,17 @@ def show_subscription(subscription: notifications.Subscription, *, not_run_here:
     if subscription.max_bytes < notifications.MAX_BYTES:
         limit = f"at most {format_bytes(subscription.max_bytes)}, because the receiver rejected larger ones (413)"
     if subscription.delivered:
-        delivered = (
-            f"{format_count(subscription.delivered, 'change')}, last {format_when(subscription.delivered_at, now=now)}"
-        )
+        last = format_when(subscription.delivered_at, now=now)
+        delivered = f"{format_count(subscription.delivered, 'change')}, last {last}"
     show_facts(
         [
-            (
-                "   paused",
-                f"since {format_when(subscription.paused_at, now=now)}" if subscription.paused_at is not None else "",
-            ),
+            ("   paused", f"since {paused_since}" if subscription.paused_at is not None else ""),
             ("   sent", delivered),
             ("   waiting", format_count(subscription.waiting, "change") if subscription.waiting else ""),
             ("   failing", trouble),
             ("   message size", limit),
             ("   not run here", not_run_here),
-            (
-                "   dead letters",
-                f"{subscription.dead}: recrawl notify dead {subscription.id}" if subscription.dead else "",
-            ),
+            ("   dead letters", f"{dead}: recrawl notify dead {subscription.id}" if dead else ""),
         ]
     )
 
@@ -79,12 +70,9 @@ def remark_missing_secrets(subscription: notifications.Subscription) -> None:
 
 def describe_subscription(subscription: notifications.Subscription, *, not_run_here: str = "") -> dict[str, object]:
     """Return a subscription as JSON. not_run_here: as in show_subscription."""
-    condition = subscription.options.condition and {
-        "kind": subscription.options.condition.kind,
-        "text": subscription.options.condition.text or None,
-        "bound": subscription.options.condition.bound if subscription.options.condition.kind.is_numeric else None,
-    }
-    options = subscription.options
+    options, given = subscription.options, subscription.options.condition
+    bound = given.bound if given and given.kind.is_numeric else None
+    condition = given and {"kind": given.kind, "text": given.text or None, "bound": bound}
     return {
         "number": subscription.id,
         "domain": subscription.domain,
@@ -96,9 +84,8 @@ def describe_subscription(subscription: notifications.Subscription, *, not_run_h
         "kinds": sorted(options.kinds),
         "condition": condition,
         "cursor": subscription.position,
-        **pick_fields(
-            subscription, "delivered", "delivered_at", "created_at", "paused_at", "waiting", "failures", "failing_since"
-        ),
+        **pick_fields(subscription, "delivered", "delivered_at", "created_at", "paused_at"),
+        **pick_fields(subscription, "waiting", "failures", "failing_since"),
         "dead_letters": subscription.dead,
         "max_bytes": subscription.max_bytes,
         "next_attempt_at": subscription.resume_at,

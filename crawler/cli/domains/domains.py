@@ -11,17 +11,7 @@ import typer
 from crawler.app.settings import SettingsPatch
 from crawler.cli.lazy import domain_settings, domains, register, registration
 from crawler.cli.lazy import status as app_status
-from crawler.cli.options import (
-    NO_DOMAIN,
-    At,
-    DomainName,
-    DomainNames,
-    Json,
-    Offline,
-    declare_argument,
-    declare_flag,
-    declare_option,
-)
+from crawler.cli.options import NO_DOMAIN, At, DomainName, DomainNames, Json, Offline, argument, flag, option
 from crawler.cli.output import pick_fields, print_json, print_listing, print_outcome, remark, say, show_facts
 from crawler.cli.running.prune import format_storage
 from crawler.cli.session import DONE, PROBLEM, Interrupts, run_on_database, settings
@@ -29,15 +19,7 @@ from crawler.cli.settings_options import EMPTY_PATCH, add_settings_options
 from crawler.errors import BadInput
 from crawler.format.values import format_bytes, format_instant
 
-PAGE_COUNTS = (
-    "unfetched",
-    "fetched",
-    "gone",
-    "dead_links",
-    "moved",
-    "excluded",
-    "withheld",
-)  # fields of a listed domain
+PAGE_COUNTS = ("unfetched", "fetched", "gone", "dead_links", "moved", "excluded", "withheld")
 NUMBERS = ("importance", "unfetched", "fetched", "gone", "dead links")
 
 app = typer.Typer(no_args_is_help=True, help="Register, configure and inspect domains.")
@@ -46,9 +28,9 @@ app = typer.Typer(no_args_is_help=True, help="Register, configure and inspect do
 @app.command()
 @add_settings_options()
 def add(
-    domain: Annotated[list[str] | None, declare_argument("URL|NAME", "The domains to register.")] = None,
+    domain: Annotated[list[str] | None, argument("URL|NAME", "The domains to register.")] = None,
     source: Annotated[
-        str | None, declare_option("FILE", "Read domains from a file, one per line; - reads stdin.", "--from")
+        str | None, option("FILE", "Read domains from a file, one per line; - reads stdin.", "--from")
     ] = None,
     offline: Offline = False,
     patch: SettingsPatch = EMPTY_PATCH,
@@ -97,22 +79,18 @@ def _print_results(results: "Sequence[domains.AddResult]", *, as_json: bool) -> 
             remark(f"recrawl: {result.name}: {result.error}")
         if result.warning:
             remark(result.warning)
+    new = [result for result in results if result.is_new]
     if as_json:
-        print_json(
-            {
-                "registered": [
-                    domains.describe_domain(result.new_domain) | ({"warning": result.warning} if result.warning else {})
-                    for result in results
-                    if result.is_new
-                ],
-                "failed": [{"name": result.name, "error": result.error} for result in results if result.error],
-            }
-        )
+        registered = [
+            domains.describe_domain(result.new_domain) | ({"warning": result.warning} if result.warning else {})
+            for result in new
+        ]
+        failed = [{"name": result.name, "error": result.error} for result in results if result.error]
+        print_json({"registered": registered, "failed": failed})
         return
-    for result in results:
-        if result.is_new:
-            say(f"Registered {result.new_domain.root}{register.format_aliases(result.new_domain)}")
-    if any(result.is_new and not result.warning for result in results):
+    for result in new:
+        say(f"Registered {result.new_domain.root}{register.format_aliases(result.new_domain)}")
+    if any(not result.warning for result in new):
         remark("Next: recrawl crawl --due. A running local stack starts crawling within five minutes")
 
 
@@ -131,21 +109,16 @@ def list_all(as_json: Json = False) -> None:
             "domain": each.domain.authority,
             "state": domains.get_domain_state(each, at=datetime.now(UTC)),
             "importance": f"{each.importance:.2f}",
-            "unfetched": str(each.unfetched),
-            "fetched": str(each.fetched),
-            "gone": str(each.gone),
-            "dead links": str(each.dead_links),
+            **{name: str(getattr(each, name.replace(" ", "_"))) for name in NUMBERS[1:]},
             "last visit": format_instant(each.last_visit_at),
             "next": format_instant(each.wake_at) if each.wake_at else "-",
         }
         for each in listed
     )
-    documents = [
-        domains.describe_domain(each.domain)
-        | {"pages": pick_fields(each, *PAGE_COUNTS)}
-        | pick_fields(each, "wake_at", "last_visit_at", "holder", "importance")
-        for each in listed
-    ]
+    documents = []
+    for each in listed:
+        about = pick_fields(each, "wake_at", "last_visit_at", "holder", "importance")
+        documents.append(domains.describe_domain(each.domain) | {"pages": pick_fields(each, *PAGE_COUNTS)} | about)
     print_listing({"domains": documents}, rows, right=NUMBERS, empty=NO_DOMAIN, as_json=as_json)
 
 
@@ -187,8 +160,7 @@ def show(domain: DomainName, at: At = None, as_json: Json = False) -> None:
 def change(
     domain: DomainName,
     unset: Annotated[
-        list[str] | None,
-        declare_option("NAME", "Reset a setting to its default, such as budget or include. Can be repeated."),
+        list[str] | None, option("NAME", "Reset a setting to its default, such as budget or include. Can be repeated.")
     ] = None,
     patch: SettingsPatch = EMPTY_PATCH,
     at: At = None,
@@ -215,7 +187,7 @@ def change(
         db: "domains.AppDatabase", _: Interrupts
     ) -> "tuple[domains.Domain, domains.Domain, domains.SizeEstimate | None]":
         before = await registration.get_domain(db, domain)
-        await registration.require_not_before_last_visit(db, [before] if at is not None else [], at)
+        await registration.require_after_last_visit(db, [before] if at is not None else [], at)
         now = at or datetime.now(UTC)
         after = await domains.change_settings(db, before, patch, unset=unset or (), at=now)
         return before, after, await domains.estimate_storage(db, before, after)
@@ -280,7 +252,7 @@ def resume(domain: DomainNames, as_json: Json = False) -> None:
 @app.command()
 def remove(
     domain: DomainNames,
-    yes: Annotated[bool, declare_flag("--yes", "Do not ask for confirmation.", short="-y")] = False,
+    yes: Annotated[bool, flag("--yes", "Do not ask for confirmation.", short="-y")] = False,
     as_json: Json = False,
 ) -> None:
     """Delete domains with all their data: pages, versions and changes.
@@ -300,8 +272,7 @@ def remove(
 
 
 def _set_paused(names: Sequence[str], *, paused: bool, as_json: bool) -> None:
-    changed = [
-        domain.authority for domain in run_on_database(lambda db, _: domains.set_paused(db, names, paused=paused))
-    ]
-    lines = [f"{name} is {'paused' if paused else 'active'}" for name in changed]
-    print_outcome({"paused": paused, "domains": changed}, "\n".join(lines), as_json=as_json)
+    changed = run_on_database(lambda db, _: domains.set_paused(db, names, paused=paused))
+    lines = [f"{each.authority} is {'paused' if paused else 'active'}" for each in changed]
+    document = {"paused": paused, "domains": [each.authority for each in changed]}
+    print_outcome(document, "\n".join(lines), as_json=as_json)

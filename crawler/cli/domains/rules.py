@@ -2,13 +2,14 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Annotated, Literal
 
 import typer
 
 from crawler.cli import values
 from crawler.cli.lazy import domain_settings, registration, rules
-from crawler.cli.options import MAX_INT, At, DomainName, Json, declare_argument, declare_flag, declare_option
+from crawler.cli.options import MAX_INT, At, DomainName, Json, argument, flag, option, span_option
 from crawler.cli.output import print_listing, print_outcome
 from crawler.cli.session import Interrupts, run_on_database
 from crawler.format.values import format_span
@@ -20,8 +21,7 @@ app = typer.Typer(
 
 RenderMode = Literal["auto", "always", "never"]
 Pattern = Annotated[
-    str,
-    declare_argument("PATTERN", "A pattern for path and query: '/docs/', '*.html$' or 're:/20../' (RE2 syntax)."),
+    str, argument("PATTERN", "A pattern for path and query: '/docs/', '*.html$' or 're:/20../' (RE2 syntax).")
 ]
 
 
@@ -46,33 +46,25 @@ def list_all(domain: DomainName, as_json: Json = False) -> None:
 def add(
     domain: DomainName,
     pattern: Pattern,
-    min_interval: Annotated[
-        timedelta | None,
-        declare_option("SPAN", "Revisit no sooner than this after a visit: 1h.", parser=values.parse_interval_option),
-    ] = None,
-    max_interval: Annotated[
-        timedelta | None,
-        declare_option("SPAN", "Revisit no later than this after a visit: 7d.", parser=values.parse_interval_option),
-    ] = None,
+    min_interval: Annotated[timedelta | None, span_option("Revisit no sooner than this after a visit: 1h.")] = None,
+    max_interval: Annotated[timedelta | None, span_option("Revisit no later than this after a visit: 7d.")] = None,
     weight: Annotated[
         float | None,
-        declare_option("NUMBER", "Multiply the importance of matching pages.", parser=values.parse_positive_option),
+        option("NUMBER", "Multiply the importance of matching pages.", parser=values.parse_positive_option),
     ] = None,
-    once: Annotated[bool, declare_flag("--once", "Never revisit a page after its first successful visit.")] = False,
+    once: Annotated[bool, flag("--once", "Never revisit a page after its first successful visit.")] = False,
     max_pages: Annotated[
-        int | None, declare_option("N", "Maximum number of matching pages; 0: add no more pages.", min=0, max=MAX_INT)
+        int | None, option("N", "Maximum number of matching pages; 0: add no more pages.", min=0, max=MAX_INT)
     ] = None,
     ignore: Annotated[
-        list[str] | None, declare_option("SELECTOR", "Ignore these elements in comparisons. Can be repeated.")
+        list[str] | None, option("SELECTOR", "Ignore these elements in comparisons. Can be repeated.")
     ] = None,
-    watch: Annotated[
-        list[str] | None, declare_option("SELECTOR", "Compare only these elements. Can be repeated.")
-    ] = None,
+    watch: Annotated[list[str] | None, option("SELECTOR", "Compare only these elements. Can be repeated.")] = None,
     ignore_text: Annotated[
-        list[str] | None, declare_option("REGEX", "Ignore text that matches, block by block. Can be repeated.")
+        list[str] | None, option("REGEX", "Ignore text that matches, block by block. Can be repeated.")
     ] = None,
-    render: Annotated[RenderMode | None, declare_option("WHEN", "Render in a browser: auto, always or never.")] = None,
-    first: Annotated[bool, declare_flag("--first", "Insert before all other rules. Default: after them.")] = False,
+    render: Annotated[RenderMode | None, option("WHEN", "Render in a browser: auto, always or never.")] = None,
+    first: Annotated[bool, flag("--first", "Insert before all other rules. Default: after them.")] = False,
     at: At = None,
     as_json: Json = False,
 ) -> None:
@@ -106,13 +98,8 @@ def add(
             render=render,
         )
     )
-    _change_rules(
-        domain,
-        lambda db, found, instant: rules.add_rule(db, found, rule, first=first, at=instant),
-        at=at,
-        message=domain_settings.format_rule(rule),
-        as_json=as_json,
-    )
+    message = domain_settings.format_rule(rule)
+    _change_rules(domain, partial(rules.add_rule, rule=rule, first=first), at=at, message=message, as_json=as_json)
 
 
 @app.command()
@@ -123,27 +110,17 @@ def remove(domain: DomainName, pattern: Pattern, at: At = None, as_json: Json = 
 
         recrawl rules remove docs.example.com '*.pdf$'
     """
-    _change_rules(
-        domain,
-        lambda db, found, instant: rules.remove_rule(db, found, pattern, at=instant),
-        at=at,
-        message=f"{pattern}: rule removed",
-        as_json=as_json,
-    )
+    message = f"{pattern}: rule removed"
+    _change_rules(domain, partial(rules.remove_rule, pattern=pattern), at=at, message=message, as_json=as_json)
 
 
 def _change_rules(
-    name: str,
-    change: "Callable[[rules.AppDatabase, rules.Domain, datetime], Awaitable[rules.Domain]]",
-    *,
-    at: datetime | None,
-    message: str,
-    as_json: bool,
+    name: str, change: "Callable[..., Awaitable[rules.Domain]]", *, at: datetime | None, message: str, as_json: bool
 ) -> None:
     async def work(db: "rules.AppDatabase", _: Interrupts) -> "tuple[rules.Domain, dict[str, int]]":
         domain = await registration.get_domain(db, name)
-        await registration.require_not_before_last_visit(db, [domain] if at is not None else [], at)
-        await change(db, domain, at or datetime.now(UTC))
+        await registration.require_after_last_visit(db, [domain] if at is not None else [], at)
+        await change(db, domain, at=at or datetime.now(UTC))
         return await _count_limited_pages(db, name)
 
     domain, pages = run_on_database(work)
@@ -157,8 +134,8 @@ async def _count_limited_pages(db: "rules.AppDatabase", name: str) -> "tuple[rul
 
 
 def _describe_rules(domain: "rules.Domain", pages: Mapping[str, int]) -> dict[str, object]:
-    rule_documents = [rules.describe_rule(rule) | {"pages": pages.get(rule.pattern)} for rule in domain.settings.rules]
-    return {"domain": domain.authority, "rules": rule_documents}
+    described = [rules.describe_rule(rule) | {"pages": pages.get(rule.pattern)} for rule in domain.settings.rules]
+    return {"domain": domain.authority, "rules": described}
 
 
 def _format_row(rule: "rules.PageRule", pages: Mapping[str, int]) -> dict[str, str]:

@@ -15,7 +15,6 @@ from crawler.format.trust import describe_trust, format_conditional_request
 from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_when
 from crawler.json_lines import get_field_values
 
-NOT_FOUND = {404, 410}
 METHOD_NOTE = """The SimHash distance of two versions measures the magnitude of a change, which sets how soon to
 revisit. Content-Length and Last-Modified can show that the page is unchanged before its body is fetched, as far as they
 have proved reliable."""
@@ -23,14 +22,11 @@ MAX_EDITS = 3  # blocks of the last change
 
 MIN_SHOWN_DAYS = 0.5  # by which the site's activity differs from the calendar
 MIN_SHOWN_PAGES = 0.05  # new pages per change
-ANNOUNCED_NOTE = "new pages per change, on average"
 # The facts that are shown without --why.
-PLAIN_FACTS = frozenset(
-    {
-        *("URL", "Title", "List", "State", "Next", "Domain", "Fresh", "Rules", "Importance", "Last visit"),
-        *("Last change", "What changed", "Version", "Scripts", "Links", "Dates", "Signals"),
-    }
-)
+PLAIN_FACTS = {
+    *("URL", "Title", "List", "State", "Next", "Domain", "Fresh", "Rules", "Importance", "Last visit"),
+    *("Last change", "What changed", "Version", "Scripts", "Links", "Dates", "Signals"),
+}
 
 
 def show_explanation(text: str, *, why: bool, at: datetime | None, as_json: bool) -> int:
@@ -47,21 +43,18 @@ def show_explanation(text: str, *, why: bool, at: datetime | None, as_json: bool
         _print_untracked(outcome, as_json=as_json)
         return PROBLEM
     explanation, details = outcome
-    page = explanation.known.page
-    if page is None:
+    if (page := explanation.known.page) is None:
         _print_untracked(explanation, as_json=as_json)
     elif as_json:
-        print_json(_describe_explanation(explanation, page, details))
+        print_json(_describe(explanation, page, details))
     else:
         _show_explanation(explanation, page, details, why=why)
     return DONE
 
 
 def _format_content(content: app.ComparedContent) -> str:
-    return (
-        f"{format_count(content.blocks, 'block')}, except {content.masked} masked blocks"
-        f" and {format_count(content.words, 'masked word')} in the others; for details: recrawl try"
-    )
+    masked = f"{content.masked} masked blocks and {format_count(content.words, 'masked word')} in the others"
+    return f"{format_count(content.blocks, 'block')}, except {masked}; for details: recrawl try"
 
 
 def _format_edits(content: app.ComparedContent) -> str:
@@ -74,14 +67,10 @@ def _format_edits(content: app.ComparedContent) -> str:
     return "\n".join(map(format_edit, blocks[:MAX_EDITS])) + ending
 
 
-def _format_next_request(page: app.PageFacts, stored: app.Explanation) -> str:
+def _format_next_request(page: app.PageFacts, known: app.Explanation) -> str:
+    about = {"by_head": known.uses_head, "validator_check": known.is_validator_check}
     return format_conditional_request(
-        page.validators,
-        stored.trust,
-        template=page.template,
-        suspected=stored.suspected,
-        by_head=stored.uses_head,
-        validator_check=stored.is_validator_check,
+        page.validators, known.trust, template=page.template, suspected=known.suspected, **about
     )
 
 
@@ -93,11 +82,10 @@ def _format_activity(page: app.PageFacts) -> str:
     return f"{abs(page.activity_ahead):.1f} days {more} than usual since the last successful visit, by its other pages"
 
 
-def _list_facts(
-    explanation: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails
-) -> list[tuple[str, str]]:
-    stored, ordering = explanation.known, explanation.domain.settings.ordering
-    exclusion = explanation.refused if page.state is not app.State.EXCLUDED else ""
+def _list_facts(about: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails) -> list[tuple[str, str]]:
+    stored, ordering = about.known, about.domain.settings.ordering
+    exclusion = about.refused if page.state is not app.State.EXCLUDED else ""
+    duplicates = f"shared by {format_count(page.duplicates, 'page')} with the same text" if page.duplicates else ""
     never_read = page.state is app.State.FETCHED and page.version == 0 and page.failures
     state = "failing, never read" if never_read else page.state.value
     reason = format_reason(page.reason) if page.reason else f"status {page.status}" if page.status else ""
@@ -107,20 +95,20 @@ def _list_facts(
         ("List", format_list(details.source) if details.source else ""),
         ("Dates", format_dates(details.dates)),
         ("State", state + (f", but now {exclusion}" if exclusion else "")),
-        ("Next", explanation.next),
-        ("Domain", explanation.waits),
-        (
-            "Schedule",
-            f"shared by {format_count(page.duplicates, 'page')} with the same text" if page.duplicates else "",
-        ),
+        ("Next", about.next),
+        ("Domain", about.waits),
+        ("Schedule", duplicates),
         ("Change rate", format_rate_estimate(page, stored.prior_source)),
-        ("Fresh", _format_freshness(explanation, page)),
-        ("Signals", explanation.signals),
+        ("Fresh", _format_freshness(about, page)),
+        ("Signals", about.signals),
         ("Site activity", _format_activity(page)),
-        ("Value of a visit", _format_value(explanation)),
-        ("Rules", "\n".join(format_rule(rule) for rule in explanation.domain.settings.rules if rule.matches(page.url))),
-        ("Importance", _format_importance(explanation, page)),
-        ("Leads to", f"{page.announces:.1f} {ANNOUNCED_NOTE}" if page.announces >= MIN_SHOWN_PAGES else ""),
+        ("Value of a visit", _format_value(about)),
+        ("Rules", "\n".join(format_rule(rule) for rule in about.domain.settings.rules if rule.matches(page.url))),
+        ("Importance", _format_importance(about, page)),
+        (
+            "Leads to",
+            f"{page.announces:.1f} new pages per change, on average" if page.announces >= MIN_SHOWN_PAGES else "",
+        ),
         ("Change magnitude", format_magnitude_factor(page, stored.terms)),
         ("Cash", _format_cash(page)),
         ("Boost", f"receives {ordering.boost_factor:g} times the cash of the virtual page" if page.boosted else ""),
@@ -135,22 +123,20 @@ def _list_facts(
         ("ETag", page.etag or ""),
         ("Last-Modified", page.last_modified or ""),
         ("Next request", _format_next_request(page, stored) if page.version else ""),
-        ("Scripts", explanation.scripts),
+        ("Scripts", about.scripts),
         ("Method", METHOD_NOTE if page.version else ""),
         ("Links", f"to {format_count(page.outlinks or 0, 'page')}; {_format_links(stored)}"),
     ]
 
 
-def _show_explanation(
-    explanation: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails, *, why: bool
-) -> None:
+def _show_explanation(about: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails, *, why: bool) -> None:
     """Print the facts. why: also rates, values and cash, and the pages that link to it and pass cash to it."""
-    show_facts(fact for fact in _list_facts(explanation, page, details) if why or fact[0] in PLAIN_FACTS)
+    show_facts(fact for fact in _list_facts(about, page, details) if why or fact[0] in PLAIN_FACTS)
     if why:
-        _show_linkers(explanation.known, is_paid=page.cash is not None)
-    if explanation.known.visits:
+        _show_linkers(about.known, is_paid=page.cash is not None)
+    if about.known.visits:
         say("\nPast visits")
-        _show_visits(explanation.known, why=why)
+        _show_visits(about.known, why=why)
     if not why:
         version = f"recrawl versions {page.url}; " if page.version else ""
         remark(f"Next: {version}recrawl explain {page.url} --why for its change rate, the value of a visit and links")
@@ -159,12 +145,8 @@ def _show_explanation(
 def _show_visits(stored: app.Explanation, *, why: bool) -> None:
     rows = []
     for visit in stored.visits:
-        figures = {
-            "evidence": visit.evidence.replace("_", " "),
-            "requests": str(visit.requests),
-            "bytes": format_bytes(visit.received_bytes),
-            "expected": format_share(visit.expected),
-        }
+        figures = {"evidence": visit.evidence.replace("_", " "), "requests": str(visit.requests)}
+        figures |= {"bytes": format_bytes(visit.received_bytes), "expected": format_share(visit.expected)}
         row = {
             "visit": format_instant(visit.at),
             "outcome": visit.outcome.replace("_", " ") + (f" {visit.status}" if visit.status else ""),
@@ -184,21 +166,17 @@ def _format_links(stored: app.Explanation) -> str:
 def _format_value(explanation: app.UrlExplanation) -> str:
     if explanation.value is None or explanation.known.terms is None:
         return ""
-    return (
-        f"{explanation.value:.3g} importance x days now; the minimum at this budget is "
-        f"{explanation.known.terms.shadow_price:.3g}"
-    )
+    shadow_price = explanation.known.terms.shadow_price
+    return f"{explanation.value:.3g} importance x days now; the minimum at this budget is {shadow_price:.3g}"
 
 
 def _format_freshness(explanation: app.UrlExplanation, page: app.PageFacts) -> str:
     if explanation.fresh is None or page.last_good_at is None:
         return ""
-    if page.failures and page.status in NOT_FOUND:
-        was = format_instant(page.last_good_at)
+    was = format_instant(page.last_good_at)
+    if page.failures and page.status in {404, 410}:
         return f"0%: the server returned {page.status} at {format_instant(page.last_visit_at)}; the copy is from {was}"
-    return (
-        f"{format_share(explanation.fresh)} probability that it is unchanged since {format_instant(page.last_good_at)}"
-    )
+    return f"{format_share(explanation.fresh)} probability that it is unchanged since {was}"
 
 
 def _format_importance(explanation: app.UrlExplanation, page: app.PageFacts) -> str:
@@ -240,45 +218,42 @@ def _show_linkers(stored: app.Explanation, *, is_paid: bool) -> None:
     show_rows(rows, right=["importance", "links", "passes"])
 
 
+NO_LINKS: dict[str, object] = {"links": 0, "linking_pages": ()}
+
+
 def _print_untracked(explanation: app.UrlExplanation | app.UnknownUrl, *, as_json: bool) -> None:
     stored = None if isinstance(explanation, app.UnknownUrl) else explanation.known
     reason = explanation.reason if isinstance(explanation, app.UnknownUrl) else explanation.untracked
     if as_json:
-        links, linkers = (stored.links, stored.linking_pages) if stored is not None else (0, ())
-        print_json(
-            {"url": explanation.url, "tracked": False, "reason": reason, "links": links, "linking_pages": linkers}
-        )
+        links = pick_fields(stored, "links", "linking_pages") if stored is not None else NO_LINKS
+        print_json({"url": explanation.url, "tracked": False, "reason": reason, **links})
         return
     say(f"{explanation.url} is not tracked: {reason}")
     if stored is not None:
         _show_linkers(stored, is_paid=False)
 
 
-def _describe_explanation(
-    explanation: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails
-) -> dict[str, object]:
-    domain, stored = explanation.domain, explanation.known
-    rates = {"rate_per_day": page.rate_estimate.rate_per_day, "rate_per_day_90": explanation.rate_interval}
+def _describe(about: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails) -> dict[str, object]:
+    domain, stored = about.domain, about.known
+    rates = {"rate_per_day": page.rate_estimate.rate_per_day, "rate_per_day_90": about.rate_interval}
     return {
         "url": page.url,
         "tracked": True,
         "domain": domain.authority,
-        "next": explanation.next,
+        "next": about.next,
         **pick_fields(stored, "at", "waiting", "prior_source", "sources", "visits", "links", "linking_pages"),
-        "excluded_now": explanation.refused,
-        "change_rate": explanation.change_rate,
-        "value": explanation.value,
-        "shadow_price": explanation.shadow_price,
+        "excluded_now": about.refused,
+        **pick_fields(about, "change_rate", "value", "shadow_price"),
         "revisit": domain.settings.revisit,
         "terms": stored.terms and get_field_values(stored.terms) | {"revisit": domain.settings.revisit},
-        "due_today": explanation.due,
+        "due_today": about.due,
         "next_request": _format_next_request(page, stored),
         "trust": describe_trust(stored.trust),
         "rules": [describe_rule(rule) for rule in domain.settings.rules if rule.matches(page.url)],
         "page": get_field_values(page) | rates,
         "orphan": stored.is_orphan,
         "content": details.content,
-        "domain_wait": explanation.waits,
+        "domain_wait": about.waits,
         "list": details.source,
         "dates": details.dates,
     }

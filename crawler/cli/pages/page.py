@@ -8,7 +8,7 @@ import typer
 
 from crawler.cli import values
 from crawler.cli.lazy import explain_output, try_page_output, versions_output
-from crawler.cli.options import At, Json, PageUrl, Top, Why, declare_argument, declare_flag, declare_option
+from crawler.cli.options import At, Json, PageUrl, Top, Why, argument, flag, option
 
 
 def versions(url: PageUrl, limit: Top = 50, why: Why = False, as_json: Json = False) -> None:
@@ -25,14 +25,12 @@ def show(
     url: PageUrl,
     at: Annotated[
         str | None,
-        declare_option(
-            "SPAN|DAY", "The version of 7d ago, of yesterday, or of 2026-11-22T12:00. Default: the newest version."
-        ),
+        option("SPAN|DAY", "The version of 7d ago, of yesterday, or of 2026-11-22T12:00. Default: the newest version."),
     ] = None,
-    version: Annotated[int | None, declare_option("N", "The version with this number.", min=1)] = None,
-    text: Annotated[bool, declare_flag("--text", "Print only the text.")] = False,
-    html: Annotated[bool, declare_flag("--html", "Print only the body; in a pipe, as the exact bytes.")] = False,
-    headers: Annotated[bool, declare_flag("--headers", "Print the stored response headers.")] = False,
+    version: Annotated[int | None, option("N", "The version with this number.", min=1)] = None,
+    text: Annotated[bool, flag("--text", "Print only the text.")] = False,
+    html: Annotated[bool, flag("--html", "Print only the body; in a pipe, as the exact bytes.")] = False,
+    headers: Annotated[bool, flag("--headers", "Print the stored response headers.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show the content of a page, now or at an earlier time.
@@ -56,15 +54,13 @@ def diff(
     url: PageUrl,
     before: Annotated[
         str | None,
-        declare_option(
-            "VERSION|SPAN|DAY", "The old version: a number, 7d ago or a day. Default: the one before.", "--from"
-        ),
+        option("VERSION|SPAN|DAY", "The old version: a number, 7d ago or a day. Default: the one before.", "--from"),
     ] = None,
     after: Annotated[
         str | None,
-        declare_option("VERSION|SPAN|DAY", "The new version: a number, 7d ago or a day. Default: the newest.", "--to"),
+        option("VERSION|SPAN|DAY", "The new version: a number, 7d ago or a day. Default: the newest.", "--to"),
     ] = None,
-    context: Annotated[int, declare_option("N", "Unchanged blocks around a change.", min=0, max=1000)] = 1,
+    context: Annotated[int, option("N", "Unchanged blocks around a change.", min=0, max=1000)] = 1,
     as_json: Json = False,
 ) -> None:
     """Show the differences between two versions of a page, word by word. Default: the last two versions.
@@ -79,9 +75,8 @@ def diff(
         recrawl diff https://docs.example.com/guide/ --from 1
         recrawl diff https://docs.example.com/guide/ --from 2026-11-01 --to yesterday
     """
-    versions_output.show_page_diff(
-        url, before=_parse_version(before), after=_parse_version(after), context=context, as_json=as_json
-    )
+    old, new = _parse_version(before), _parse_version(after)
+    versions_output.show_page_diff(url, before=old, after=new, context=context, as_json=as_json)
 
 
 def _parse_version(text: str | None) -> int | timedelta | datetime | None:
@@ -96,7 +91,7 @@ def _parse_instant(text: str | None) -> timedelta | datetime | None:
 
 
 def explain(
-    url: Annotated[str, declare_argument("URL", "Any URL, tracked or not.")],
+    url: Annotated[str, argument("URL", "Any URL, tracked or not.")],
     why: Why = False,
     at: At = None,
     as_json: Json = False,
@@ -114,13 +109,12 @@ def explain(
 
 
 def try_page(
-    url: Annotated[str, declare_argument("URL", "Any URL of a registered domain.")],
+    url: Annotated[str, argument("URL", "Any URL of a registered domain.")],
     repeat: Annotated[
-        bool, declare_flag("--repeat", "Fetch three times, one delay apart, and show what differs each time.")
+        bool, flag("--repeat", "Fetch three times, one delay apart, and show what differs each time.")
     ] = False,
     screenshot: Annotated[
-        Path | None,
-        declare_option("FILE", "Render the page and write a screenshot (PNG, without images).", dir_okay=False),
+        Path | None, option("FILE", "Render the page and write a screenshot (PNG, without images).", dir_okay=False)
     ] = None,
     at: At = None,
     as_json: Json = False,

@@ -3,33 +3,25 @@
 from datetime import UTC, datetime
 from typing import Annotated
 
-from crawler.cli import values
 from crawler.cli.lazy import pages as app
 from crawler.cli.lazy import reasons, registration
-from crawler.cli.options import Json, Top, Why, declare_argument, declare_option
+from crawler.cli.options import Json, Top, Why, argument, option, time_option
 from crawler.cli.output import print_json, print_listing, remark, say, say_heading, show_rows
 from crawler.cli.session import DONE, PROBLEM, run_on_database
 from crawler.format.values import format_bytes, format_count, format_instant, format_rate, format_share, format_when
 
+AT_HELP = "Show the site as it was at this time, or as if it were this later time. ISO 8601, default time zone UTC."
+
 
 def pages(
-    domain: Annotated[str | None, declare_argument("DOMAIN", "A registered domain, or any URL of it.")] = None,
+    domain: Annotated[str | None, argument("DOMAIN", "A registered domain, or any URL of it.")] = None,
     state: Annotated[
         str | None,
-        declare_option(
-            "STATE", "Only pages in this state: unfetched, fetched, gone, dead_link, moved, excluded or failed."
-        ),
+        option("STATE", "Only pages in this state: unfetched, fetched, gone, dead_link, moved, excluded or failed."),
     ] = None,
     limit: Top = 20,
     why: Why = False,
-    at: Annotated[
-        datetime | None,
-        declare_option(
-            "TIME",
-            "Show the site as it was at this time, or as if it were this later time. ISO 8601, default time zone UTC.",
-            parser=values.parse_instant,
-        ),
-    ] = None,
+    at: Annotated[datetime | None, time_option(AT_HELP)] = None,
     as_json: Json = False,
 ) -> None:
     """List the pages of a domain, most important first.
@@ -46,10 +38,10 @@ def pages(
     """
     now = datetime.now(UTC)
     listing = run_on_database(lambda db, _: app.list_pages(db, domain, state=state, max_count=limit, at=at, now=now))
-    listed_domains, listed = listing.domains, listing.pages
-    authority = listed_domains[0].authority if domain else None
+    listed = listing.pages
+    authority = listing.domains[0].authority if domain else None
     if listing.past is not None and at is not None:
-        _show_past(listed_domains[0], listing.past, at=at, as_json=as_json)
+        _show_past(listing.domains[0], listing.past, at=at, as_json=as_json)
     elif as_json:
         print_json(({"domain": authority} if authority else {}) | {"pages": listed})
     elif not listed and state is not None:
@@ -59,13 +51,10 @@ def pages(
     elif state == app.FAILED:
         _show_failed(listed, now=now)
     else:
-        _show_pages(listed, order=listed_domains[0].settings.ordering.order, why=why)
-
-
-def _show_pages(listed: "list[app.PageLine]", *, order: "app.Order", why: bool) -> None:
-    rows = (_format_row(page, parts=why and order is app.Order.MIXED, why=why) for page in listed)
-    show_rows(rows, right=["importance", "link score", "URL score", "version", "fresh"])
-    remark(f"Next: recrawl explain {listed[0].url}")
+        is_mixed = listing.domains[0].settings.ordering.order is app.Order.MIXED
+        rows = (_format_row(page, parts=why and is_mixed, why=why) for page in listed)
+        show_rows(rows, right=["importance", "link score", "URL score", "version", "fresh"])
+        remark(f"Next: recrawl explain {listed[0].url}")
 
 
 def _format_row(page: "app.PageLine", *, parts: bool, why: bool) -> dict[str, str]:
@@ -73,11 +62,8 @@ def _format_row(page: "app.PageLine", *, parts: bool, why: bool) -> dict[str, st
     if parts:
         weights |= {"link score": page.popularity, "URL score": page.url_score}
     about = page.reason or page.list_kind
-    figures = {
-        "version": str(page.version),
-        "changes": format_rate(page.rate_per_day),
-        "fresh": format_share(page.freshness),
-    }
+    figures = {"version": str(page.version), "changes": format_rate(page.rate_per_day)}
+    figures["fresh"] = format_share(page.freshness)
     return {
         **{name: f"{weight:.2f}" if weight is not None else "-" for name, weight in weights.items()},
         "url": page.url,
@@ -132,18 +118,13 @@ def _show_past(domain: "app.Domain", past_pages: "list[app.PastPage]", *, at: da
         remark(f"Next: recrawl show {past_pages[0].url} --at {at.isoformat()}")
 
 
-MAX_MEMBERS_SHOWN = 5  # pages per group in the table
-MAX_MEMBERS_JSON = 1000  # and with --json
+MAX_MEMBERS_SHOWN = 5  # pages per group in the table; with --json, 1000
 
 
 def duplicates(
-    name: Annotated[
-        str | None, declare_argument("DOMAIN|URL", "A domain, or a page of it. Default: all domains.")
-    ] = None,
-    max_distance: Annotated[int, declare_option("N", "The maximum SimHash distance in bits, of 64.", min=0, max=3)] = 3,
-    limit: Annotated[
-        int, declare_option("N", "Maximum number of groups, or of pages with a URL.", min=1, max=1_000_000)
-    ] = 20,
+    name: Annotated[str | None, argument("DOMAIN|URL", "A domain, or a page of it. Default: all domains.")] = None,
+    max_distance: Annotated[int, option("N", "The maximum SimHash distance in bits, of 64.", min=0, max=3)] = 3,
+    limit: Annotated[int, option("N", "Maximum number of groups, or of pages with a URL.", min=1, max=1_000_000)] = 20,
     as_json: Json = False,
 ) -> int:
     """List groups of pages whose main texts are nearly the same, largest groups first.
@@ -160,11 +141,10 @@ def duplicates(
         recrawl duplicates --json
     """
     if name is not None and app.get_path_and_query(registration.parse_typed_url(name)) != "/":
-        return _show_near_duplicates(name, bits=max_distance, max_count=limit, as_json=as_json)
-    members = MAX_MEMBERS_JSON if as_json else MAX_MEMBERS_SHOWN
-    groups = run_on_database(
-        lambda db, _: app.list_duplicates(db, name, max_bits=max_distance, max_count=limit, max_members=members)
-    )
+        return _show_near_duplicates(name, bits=max_distance, top=limit, as_json=as_json)
+    members = 1000 if as_json else MAX_MEMBERS_SHOWN
+    limits = {"max_bits": max_distance, "max_count": limit, "max_members": members}
+    groups = run_on_database(lambda db, _: app.list_duplicates(db, name, **limits))
     rows = (row for group in groups[:limit] for row in _format_group_rows(group))
     document = {"bits": max_distance, "groups": groups[:limit], "more": len(groups) > limit}
     empty = "There are no near-duplicate pages"
@@ -175,11 +155,8 @@ def duplicates(
 
 def _format_group_rows(group: "app.NearDuplicateGroup") -> list[dict[str, str]]:
     """Return the rows of a group: its size and first page, then the other pages with their distance to the first."""
-    first, *others = group.members
-    rows = [
-        {"pages": str(group.pages)} | _format_near_row(first) | {"bits": ""},
-        *({"pages": ""} | _format_near_row(each) for each in others),
-    ]
+    rows = [{"pages": ""} | _format_near_row(each) for each in group.members]
+    rows[0] |= {"pages": str(group.pages), "bits": ""}
     unlisted = group.pages - len(group.members)
     more = {"pages": "", "bits": "", "schedule": "", "url": f"and {format_count(unlisted, 'more page')}"}
     return [*rows, more] if unlisted > 0 else rows
@@ -189,16 +166,14 @@ def _format_near_row(page: "app.NearDuplicate") -> dict[str, str]:
     return {"bits": str(page.bits), "schedule": "shared" if page.shares_schedule else "", "url": page.url}
 
 
-def _show_near_duplicates(name: str, *, bits: int, max_count: int, as_json: bool) -> int:
-    url, near_duplicates = run_on_database(
-        lambda db, _: app.list_page_duplicates(db, name, max_bits=bits, max_count=max_count)
-    )
-    pages = None if near_duplicates is None else near_duplicates[:max_count]
+def _show_near_duplicates(name: str, *, bits: int, top: int, as_json: bool) -> int:
+    url, found = run_on_database(lambda db, _: app.list_page_duplicates(db, name, max_bits=bits, max_count=top))
     empty = f"{url} has no near duplicates"
-    if near_duplicates is None:
+    if found is None:
         empty = f"{url} was not compared: it is not fetched, or has less than {app.MIN_TEXT_BYTES} bytes of main text"
-    document = {"url": url, "bits": bits, "pages": pages, "more": len(near_duplicates or ()) > max_count}
+    pages, more = None if found is None else found[:top], len(found or ()) > top
+    document = {"url": url, "bits": bits, "pages": pages, "more": more}
     shown = print_listing(document, map(_format_near_row, pages or ()), right=("bits",), empty=empty, as_json=as_json)
-    if shown and len(near_duplicates or ()) > max_count:
+    if shown and more:
         say("There are more pages: use --limit N")
-    return PROBLEM if near_duplicates is None else DONE
+    return PROBLEM if found is None else DONE

@@ -45,6 +45,8 @@ def _save_screenshot(file: Path, result: app.TryResult) -> None:
 def _show_result(result: app.TryResult) -> None:
     blocks = app.list_blocks(result)
     differences = app.list_differences(result)
+    masked = sum(block.is_whole for block in blocks)
+    words = format_count(sum(len(block.masked) for block in blocks if not block.is_whole), "masked word")
     # Some reasons are identifiers, others are sentences.
     refusal = result.problem if " " in result.problem else result.problem.replace("_", " ")
     show_facts(
@@ -55,28 +57,23 @@ def _show_result(result: app.TryResult) -> None:
             ("Scripts", _format_scripts(result)),
             ("Compared with", _format_version(result)),
             ("Verdict", _format_verdict(result)),
-            ("Blocks", _format_block_count(blocks) if blocks else ""),
+            ("Blocks", f"{len(blocks)}, of which {masked} are masked; {words} in the others" if blocks else ""),
         ]
     )
     if differences:
         say("")
-        show_table(
-            ["counts", "part", "before", "after"],
-            [(_format_news(reason), *_format_row(each)) for each, reason in differences],
-        )
+        counted = [f"no: {NO_NEWS_WORDS[reason]}" if reason else "yes" for _, reason in differences]
+        rows = [(counts, *_format_row(each)) for counts, (each, _) in zip(counted, differences, strict=True)]
+        show_table(["counts", "part", "before", "after"], rows)
     if result.second_fetches:
         volatile = app.list_volatile_differences(result)
         say("\nFetched again seconds later: no difference" if not volatile else "")
         if volatile:
-            show_table(["seconds later", "before", "after"], [_format_row(each) for each in volatile])
+            show_table(["seconds later", "before", "after"], map(_format_row, volatile))
     if blocks:
         say("")
     for block in blocks:
         get_stdout().print(_format_block(block), soft_wrap=True)
-
-
-def _format_news(reason: app.MaskReason) -> str:
-    return f"no: {NO_NEWS_WORDS[reason]}" if reason else "yes"
 
 
 def _get_sides(each: app.Difference) -> tuple[str, str | None, str | None]:
@@ -142,12 +139,6 @@ def _format_verdict(result: app.TryResult) -> str:
     return f"{visit.change.value}, by {evidence}{reason}{f': {parts}' if parts else ''}"
 
 
-def _format_block_count(blocks: list[app.ExplainedBlock]) -> str:
-    masked_count = sum(block.is_whole for block in blocks)
-    words = sum(len(block.masked) for block in blocks if not block.is_whole)
-    return f"{len(blocks)}, of which {masked_count} are masked; {format_count(words, 'masked word')} in the others"
-
-
 def _format_block(block: app.ExplainedBlock) -> Text:
     """Format a block as a line, with masked text in brackets, and dim where colors are supported."""
     line = Text(f"{block.kind.value:6}")
@@ -197,10 +188,6 @@ def _describe_difference(each: app.Difference) -> dict[str, object]:
 
 
 def _describe_block(block: app.ExplainedBlock) -> dict[str, object]:
-    return {
-        "part": block.kind,
-        "masked": [block.text[start:end] for start, end in block.masked],
-        "is_masked": block.is_whole,
-        "reason": block.why,
-        **pick_fields(block, "text", "rule"),
-    }
+    masked = [block.text[start:end] for start, end in block.masked]
+    about = {"part": block.kind, "masked": masked, "is_masked": block.is_whole, "reason": block.why}
+    return about | pick_fields(block, "text", "rule")

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from rich.text import Text
 
 from crawler.app import pages
+from crawler.app.pages import BlockStatus
 from crawler.app.running.maintenance import check_plugins
 from crawler.cli.marked_text import join_parts, mark_runs, say_indented
 from crawler.cli.output import get_stdout, make_printable, print_json, remark, say, say_heading, show_facts, show_rows
@@ -15,19 +16,8 @@ from crawler.errors import CrawlerError
 from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_span, format_when
 from crawler.json_lines import get_field_values
 
-SIGNS = {
-    pages.BlockStatus.UNCHANGED: " ",
-    pages.BlockStatus.CHANGED: "~",
-    pages.BlockStatus.ADDED: "+",
-    pages.BlockStatus.REMOVED: "-",
-    pages.BlockStatus.MOVED: ">",
-}
-REPORTED_STATUSES = (
-    pages.BlockStatus.CHANGED,
-    pages.BlockStatus.ADDED,
-    pages.BlockStatus.REMOVED,
-    pages.BlockStatus.MOVED,
-)
+# The sign of each reported status, in the order of the summary.
+SIGNS = {BlockStatus.CHANGED: "~", BlockStatus.ADDED: "+", BlockStatus.REMOVED: "-", BlockStatus.MOVED: ">"}
 INDENT = 2
 
 
@@ -40,10 +30,8 @@ def show_versions(text: str, *, top: int, why: bool, as_json: bool) -> None:
     say_heading(f"{format_count(listed[0].number, 'version')} of {url}")
     rows = [_format_version_row(version, why=why) for version in listed]
     show_rows(rows, right=["version", "magnitude", "distance", "size"])
-    if len(listed) > 1:
-        remark(f"Next: recrawl diff {url}; recrawl show {url} --version {listed[-1].number}")
-    else:
-        remark(f"Next: recrawl show {url}")
+    more = f"recrawl diff {url}; recrawl show {url} --version {listed[-1].number}"
+    remark(f"Next: {more if len(listed) > 1 else f'recrawl show {url}'}")
 
 
 def _format_version_row(version: pages.PageVersion, *, why: bool) -> dict[str, str]:
@@ -85,9 +73,8 @@ def show_page(text: str, *, selector: pages.VersionSelector, form: str | None, a
 def _write_body(content: pages.VersionContent) -> None:
     """Write the body as the exact bytes to a pipe, or as text without control characters to a terminal."""
     if content.body is None:
-        raise CrawlerError(
-            f"the body of version {content.version.number} of {content.url} is no longer stored: use --text"
-        )
+        version = f"version {content.version.number} of {content.url}"
+        raise CrawlerError(f"the body of {version} is no longer stored: use --text")
     if get_stdout().is_terminal or not hasattr(sys.stdout, "buffer"):
         say(content.body.decode(errors="replace"))
         return
@@ -114,10 +101,8 @@ def _show_headers(content: pages.VersionContent) -> None:
 def _show_facts(content: pages.VersionContent, *, now: datetime) -> None:
     version = content.version
     until = f", until {format_instant(version.until)}" if version.until else ""
-    since = (
-        f"since {format_when(content.state_at, now=now)}" if content.state_at else "since before the change feed begins"
-    )
-    state = "" if content.state is pages.State.FETCHED else f"{content.state.value} {since}"
+    since = format_when(content.state_at, now=now) if content.state_at else "before the change feed begins"
+    state = "" if content.state is pages.State.FETCHED else f"{content.state.value} since {since}"
     stored = format_bytes(version.body_bytes) if version.body_bytes is not None else "the body is not stored"
     rendered = ", rendered in a browser" if version.is_rendered else ""
     show_facts(
@@ -164,7 +149,7 @@ def _show_diff(old: pages.VersionContent, new: pages.VersionContent, diff: pages
         _show_skipped(hunk.skipped)
         for block in hunk.blocks:
             # The targets of unchanged links are no useful context.
-            if block.status is not pages.BlockStatus.UNCHANGED or block.kind is pages.BlockKind.TEXT:
+            if block.status is not BlockStatus.UNCHANGED or block.kind is pages.BlockKind.TEXT:
                 _show_block(block)
     _show_skipped(diff.skipped)
 
@@ -172,9 +157,9 @@ def _show_diff(old: pages.VersionContent, new: pages.VersionContent, diff: pages
 def _format_summary(diff: pages.PageDiff) -> str:
     news = Counter(block.status for block in diff.changed_blocks if block.is_news)
     noise = sum(not block.is_news for block in diff.changed_blocks)
-    counts = join_parts([f"{news[status]:,} {status.value}" for status in REPORTED_STATUSES if news[status]])
+    counts = join_parts([f"{news[status]:,} {status.value}" for status in SIGNS if news[status]])
     noise_note = f"; {format_count(noise, 'block')} of noise, or ignored by a rule" if noise else ""
-    return f"Blocks: {counts or 'no change'}, {diff.counts[pages.BlockStatus.UNCHANGED]:,} unchanged{noise_note}"
+    return f"Blocks: {counts or 'no change'}, {diff.counts[BlockStatus.UNCHANGED]:,} unchanged{noise_note}"
 
 
 def _show_skipped(count: int) -> None:
@@ -183,15 +168,15 @@ def _show_skipped(count: int) -> None:
 
 
 def _show_block(block: pages.BlockDiff) -> None:
-    is_same = block.status is pages.BlockStatus.UNCHANGED
-    line = Text.assemble((f"{SIGNS[block.status]} ", "" if is_same else "bold"))
+    is_same = block.status is BlockStatus.UNCHANGED
+    line = Text.assemble((f"{SIGNS.get(block.status, ' ')} ", "" if is_same else "bold"))
     if block.kind is not pages.BlockKind.TEXT:
         line.append(f"{block.kind.value}: ", "dim")
     words = mark_runs(block.runs)
     if is_same:
         words.stylize("dim")
     line.append_text(words)
-    if block.status is pages.BlockStatus.MOVED:
+    if block.status is BlockStatus.MOVED:
         line.append("  (moved here)", "dim")
     if not is_same and not block.is_news:
         line.append("  (noise)", "dim")

@@ -7,41 +7,29 @@ from typing import Annotated
 from crawler.cli import values
 from crawler.cli.lazy import changes as app
 from crawler.cli.lazy import changes_output, kinds
-from crawler.cli.options import At, Json, Why, declare_argument, declare_flag, declare_option
+from crawler.cli.options import KINDS_HELP, At, Json, Why, argument, flag, option
 from crawler.cli.session import DONE
 from crawler.errors import BadInput
 
 
 def changes(
-    what: Annotated[
-        str | None, declare_argument("DOMAIN|URL", "A domain, a page, or a URL prefix. Default: all.")
-    ] = None,
+    what: Annotated[str | None, argument("DOMAIN|URL", "A domain, a page, or a URL prefix. Default: all.")] = None,
     since: Annotated[
         str | None,
-        declare_option(
+        option(
             "SPAN|DAY|CURSOR", "Changes of the last 30m, 12h or 7d, since yesterday or 2026-11-22, or after a cursor."
         ),
     ] = None,
-    kind: Annotated[
-        str | None,
-        declare_option(
-            "KINDS",
-            "Kinds of changes, separated by commas: added, changed, moved, gone, excluded, restored, template, "
-            "deferred, resumed, hint (see docs/feed.md).",
-        ),
-    ] = None,
-    domain: Annotated[str | None, declare_option("DOMAIN", "Only changes of this domain.")] = None,
+    kind: Annotated[str | None, option("KINDS", f"{KINDS_HELP} See docs/feed.md.")] = None,
+    domain: Annotated[str | None, option("DOMAIN", "Only changes of this domain.")] = None,
     limit: Annotated[
-        int | None,
-        declare_option("N", "Maximum number of changes. Default: 20, or 1000 with --json.", min=1, max=1_000_000),
+        int | None, option("N", "Maximum number of changes. Default: 20, or 1000 with --json.", min=1, max=1_000_000)
     ] = None,
-    diff: Annotated[
-        bool, declare_flag("--diff", "Show up to 50 changed blocks per page, with more of their text.")
-    ] = False,
+    diff: Annotated[bool, flag("--diff", "Show up to 50 changed blocks per page, with more of their text.")] = False,
     follow: Annotated[
-        bool, declare_flag("--follow", "Keep running and print changes as they are found, until Ctrl-C.", short="-f")
+        bool, flag("--follow", "Keep running and print changes as they are found, until Ctrl-C.", short="-f")
     ] = False,
-    atom: Annotated[bool, declare_flag("--atom", "Print an Atom feed, to be saved to a file.")] = False,
+    atom: Annotated[bool, flag("--atom", "Print an Atom feed, to be saved to a file.")] = False,
     why: Why = False,
     at: At = None,
     as_json: Json = False,
@@ -84,5 +72,5 @@ def changes(
     elif as_json:
         changes_output.print_changes_json(query, top=limit, at=at, diff=diff)
     else:
-        changes_output.show_newest_changes(query, top=limit, at=at, diff=diff, why=why)
+        changes_output.show_newest(query, top=limit, at=at, diff=diff, why=why)
     return DONE

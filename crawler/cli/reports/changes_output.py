@@ -7,15 +7,7 @@ from rich.text import Text
 
 from crawler.app import changes as app
 from crawler.cli.marked_text import join_parts, mark_runs, say_indented
-from crawler.cli.output import (
-    make_printable,
-    print_json,
-    print_json_line,
-    remark,
-    report_cursor_errors,
-    say,
-    say_heading,
-)
+from crawler.cli.output import make_printable, print_json, print_json_line, remark, report_cursor_errors, say
 from crawler.cli.session import Interrupts, run_on_database
 from crawler.format.kinds import NEWS
 from crawler.format.values import format_count, format_share, format_when
@@ -26,12 +18,10 @@ MAX_EDITS = 3  # blocks shown per change without --diff
 SHORT_EDIT, LONG_EDIT = (40, 160), (200, 1000)  # characters of context, and of the change itself
 
 
-def show_newest_changes(
-    query: app.ChangesQuery, *, top: int | None, at: datetime | None, diff: bool, why: bool
-) -> None:
+def show_newest(query: app.ChangesQuery, *, top: int | None, at: datetime | None, diff: bool, why: bool) -> None:
     """Print the newest changes. diff: all changed blocks at greater length.  why: also the figures behind them."""
     newest = run_on_database(lambda db, _: app.list_changes(db, query, max_count=top or TOP, at=at))
-    say_heading(_format_heading(newest))
+    say(_format_heading(newest), style="bold")
     for item in newest.items:
         say("")
         show_change(item, now=newest.at, diff=diff, why=why)
@@ -40,16 +30,14 @@ def show_newest_changes(
     if is_folded:
         say("")
         what = query.what or query.domain
-        more = f"recrawl changes{f' {what}' if what else ''} --kind added"
-        say(f"{format_count(first, 'page')} added: {more}")
+        say(f"{format_count(first, 'page')} added: recrawl changes{f' {what}' if what else ''} --kind added")
     _show_next(newest, remaining=sum(newest.counts.values()) - len(newest.items) - (first if is_folded else 0))
 
 
 def print_changes_json(query: app.ChangesQuery, *, top: int | None, at: datetime | None, diff: bool) -> None:
     with report_cursor_errors(as_json=True):
-        batch = run_on_database(
-            lambda db, _: app.read_changes(db, query, max_count=top or TOP_JSON, blocks=diff, at=at)
-        )
+        count = top or TOP_JSON
+        batch = run_on_database(lambda db, _: app.read_changes(db, query, max_count=count, blocks=diff, at=at))
     print_json({"changes": batch.items, "next": batch.next_cursor, "more": batch.has_more})
 
 
@@ -65,11 +53,11 @@ def print_atom_feed(query: app.ChangesQuery, *, top: int | None, at: datetime | 
 def follow_changes(query: app.ChangesQuery, *, from_now: bool, as_json: bool, diff: bool, why: bool) -> int:
     """Print changes as they are found, in the order of the feed. from_now: skip those that were found before."""
 
+    def on_outage(error: Exception) -> None:
+        remark(f"{error}; trying again")
+
     async def show_followed(db: app.AppDatabase) -> None:
-        changes = app.follow_changes(
-            db, query, from_now=from_now, on_outage=lambda error: remark(f"{error}; trying again")
-        )
-        async for item in changes:
+        async for item in app.follow_changes(db, query, from_now=from_now, on_outage=on_outage):
             if as_json:
                 print_json_line(item)
             else:
@@ -97,9 +85,8 @@ def show_change(item: app.FeedItem, *, now: datetime, diff: bool = False, why: b
     title = make_printable(item.title or _get_path(item)).replace("\n", " ")
     head = Text.assemble((item.change.ljust(INDENT), "bold"), title)
     say_indented(head, indent=0, hanging=INDENT)
-    for url in (item.url, f"to {item.moved_to}" if item.moved_to else ""):
-        if url:
-            say(" " * INDENT + url)  # never wraps URLs
+    for url in (item.url, *([f"to {item.moved_to}"] if item.moved_to else [])):
+        say(" " * INDENT + url)  # never wraps URLs
     importance = f"importance {item.importance:.2g}" if item.importance is not None else ""
     say_indented(Text(join_parts([format_when(item.at, now=now), importance, _format_reach(item)])), indent=INDENT)
     if why:
@@ -137,9 +124,8 @@ def _format_figures(item: app.FeedItem) -> str:
 
 def _show_edit(edit: app.BlockChange, *, diff: bool) -> None:
     context, max_chars = LONG_EDIT if diff else SHORT_EDIT
-    runs = app.shorten_runs(
-        app.diff_words(edit.before or "", edit.after or "", kind=edit.part), context_chars=context, max_chars=max_chars
-    )
+    runs = app.diff_words(edit.before or "", edit.after or "", kind=edit.part)
+    runs = app.shorten_runs(runs, context_chars=context, max_chars=max_chars)
     part = (edit.part.value.ljust(7), "dim")
     say_indented(Text.assemble(part, mark_runs(runs)), indent=INDENT, hanging=7)
 

@@ -52,13 +52,8 @@ def _describe_plan(planned: reports.PlannedDomain) -> dict[str, object]:
 
 def _format_plan_row(planned: reports.PlannedDomain) -> tuple[str, ...]:
     importance, *others = format_plan(planned)
-    return (
-        planned.domain.authority,
-        importance,
-        f"{planned.fetched:,.0f}",
-        *others,
-        format_span(timedelta(days=planned.plan.expected.age_days)) if planned.fetched else "-",
-    )
+    age = format_span(timedelta(days=planned.plan.expected.age_days)) if planned.fetched else "-"
+    return (planned.domain.authority, importance, f"{planned.fetched:,.0f}", *others, age)
 
 
 def show_forecast(text: str, *, at: datetime | None, as_json: bool) -> int:
@@ -128,7 +123,7 @@ def _show_facts(forecast: reports.Forecast) -> None:
     )
     remark("Fresh and age are long-term averages of fetched pages at each budget; recrawl report shows the present.")
     say("")
-    show_table(STEPS, [_format_step_row(step) for step in forecast.steps], right=STEPS[1:])
+    show_table(STEPS, map(_format_step_row, forecast.steps), right=STEPS[1:])
     say("")
     if forecast.points_for_tenth is not None:
         say(f"10% more requests would raise freshness by {forecast.points_for_tenth:.1f} points")
@@ -157,31 +152,23 @@ def _format_hours(forecast: reports.Forecast) -> str:
     week = reports.list_week_spans(hours, forecast.at)
     length = sum((span.length for day in week for span in day), timedelta(0))
     days = f"on {sum(map(bool, week))} of 7 days (UTC)"
-    return (
-        f"{forecast.domain.settings.hours}; open for {format_span(length)} of the week, {days}; "
-        f"figures are averages per day"
-    )
+    open_hours = f"{forecast.domain.settings.hours}; open for {format_span(length)} of the week"
+    return f"{open_hours}, {days}; figures are averages per day"
 
 
 def _format_shadow_price(forecast: reports.Forecast) -> str:
     """Describe the shadow price in force, its source, and that of a new plan. Empty without a budget."""
     if not forecast.budget:
         return ""
-    planned, today = (
-        _format_price_figures(forecast.shadow_price),
-        _format_price_figures(forecast.current_plan.expected.shadow_price),
-    )
-    when = format_when(forecast.planned_at, now=forecast.at) if forecast.planned_at else ""
-    return (
-        f"{_format_price_figures(forecast.shadow_price_in_force)}, "
-        + (f"planned {when}" if when else "the default: it was never planned")
-        + (
-            f", corrected by a factor of {forecast.price_correction:.3g} for today's requests"
-            if forecast.price_correction != 1
-            else ""
-        )
-        + (f"; a new plan would set {today}" if today != planned else "")
-    )
+    planned = _format_price_figures(forecast.shadow_price)
+    today = _format_price_figures(forecast.current_plan.expected.shadow_price)
+    when = "the default: it was never planned"
+    if forecast.planned_at:
+        when = f"planned {format_when(forecast.planned_at, now=forecast.at)}"
+    if forecast.price_correction != 1:
+        when += f", corrected by a factor of {forecast.price_correction:.3g} for today's requests"
+    new = f"; a new plan would set {today}" if today != planned else ""
+    return f"{_format_price_figures(forecast.shadow_price_in_force)}, {when}{new}"
 
 
 def _format_price_figures(shadow_price: reports.ShadowPrice) -> str:

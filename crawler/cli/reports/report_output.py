@@ -17,13 +17,12 @@ from crawler.format.values import format_bytes, format_count, format_instant, fo
 from crawler.json_lines import get_field_values
 
 FAILED_NOTE = " without a usable response: no response, an error such as 404, or a temporary redirect"
+COUNTS = ("fetched", "unfetched", "gone", "dead links", "moved", "visits")  # columns with a field of the same name
 WITHHELD_NOTE = " with new content that may be an error page; it is accepted after two days"
-COUNTED_NOW_WITHIN = timedelta(minutes=1)
 
 
 def show_reports(text: str | None, *, days: float, at: datetime | None, as_json: bool) -> None:
     window = timedelta(days=days)
-
     full_reports, waiting = run_on_database(lambda db, _: reports.report_domains(db, text, window=window, at=at))
     if as_json:
         print_json({"domains": [_describe_report(each) for each in full_reports]})
@@ -50,11 +49,8 @@ def write_html(text: str | None, folder: Path, *, at: datetime | None, as_json: 
         return await write_pages(db, await reports.find_domains(db, text, at=at), folder, at=at or datetime.now(UTC))
 
     written = run_on_database(work)
-    print_outcome(
-        {"index": str(written.index), "files": written.files},
-        f"{written.files} pages: {written.index}",
-        as_json=as_json,
-    )
+    document = {"index": str(written.index), "files": written.files}
+    print_outcome(document, f"{written.files} pages: {written.index}", as_json=as_json)
 
 
 def _describe_report(full_report: reports.FullReport) -> dict[str, object]:
@@ -64,10 +60,7 @@ def _describe_report(full_report: reports.FullReport) -> dict[str, object]:
         "changes": dict(domain_report.changes),
         "price": shadow_price,
         "is_default_price": shadow_price is not None and domain_report.shadow_price is None,
-        "calibration": {
-            "audits": describe_agreement(calibration.audits),
-            "scheduled": describe_agreement(calibration.scheduled),
-        },
+        "calibration": {name: describe_agreement(getattr(calibration, name)) for name in ("audits", "scheduled")},
         "trust": full_report.standings,
         "lists": full_report.lists,
         "sources": full_report.sources,
@@ -75,70 +68,52 @@ def _describe_report(full_report: reports.FullReport) -> dict[str, object]:
 
 
 def _list_facts(full_report: reports.FullReport) -> list[tuple[str, str]]:
-    domain_report, calibration = full_report.domain_report, full_report.calibration
-    shadow_price, next_at = (
-        reports.get_shadow_price(settings(), domain_report),
-        reports.find_next_fetch_time(domain_report),
-    )
-    default_note = " (the default)" if domain_report.shadow_price is None else ""
-    changes = ", ".join(f"{change.value}: {count}" for change, count in sorted(domain_report.changes.items()))
-    sent = domain_report.received_bytes + domain_report.saved_bytes
-    suspended_until = format_when(domain_report.suspended_until, now=domain_report.at)
-    is_counted_earlier = domain_report.at - domain_report.counted_at > COUNTED_NOW_WITHIN
-    deferred = f", {domain_report.deferred} of them deferred" if domain_report.deferred else ""
+    report, calibration = full_report.domain_report, full_report.calibration
+    shadow_price, next_at = reports.get_shadow_price(settings(), report), reports.find_next_fetch_time(report)
+    default_note = " (the default)" if report.shadow_price is None else ""
+    min_value = "" if shadow_price is None else f"{shadow_price:.3g} importance x days per request{default_note}"
+    changes = ", ".join(f"{change.value}: {count}" for change, count in sorted(report.changes.items()))
+    sent = report.received_bytes + report.saved_bytes
+    saved_share = f" ({report.saved_bytes / sent:.0%})" if sent else ""
+    suspended = f"{format_when(report.suspended_until, now=report.at)}: {format_reason(report.suspension_reason)}"
+    is_counted_earlier = report.at - report.counted_at > timedelta(minutes=1)
+    deferred = f", {report.deferred} of them deferred" if report.deferred else ""
     return [
-        ("Domain", domain_report.domain + (" (paused)" if domain_report.paused else "")),
-        ("Time", format_instant(domain_report.at)),
-        ("Pages counted", format_when(domain_report.counted_at, now=domain_report.at) if is_counted_earlier else ""),
-        ("TLS", format_setting("insecure_tls", domain_report.insecure_tls)),
-        ("Fresh (by importance)", format_share(domain_report.freshness)),
-        ("Fresh (equal weights)", format_share(domain_report.freshness_plain)),
+        ("Domain", report.domain + (" (paused)" if report.paused else "")),
+        ("Time", format_instant(report.at)),
+        ("Pages counted", format_when(report.counted_at, now=report.at) if is_counted_earlier else ""),
+        ("TLS", format_setting("insecure_tls", report.insecure_tls)),
+        ("Fresh (by importance)", format_share(report.freshness)),
+        ("Fresh (equal weights)", format_share(report.freshness_plain)),
         ("Audits", _format_agreement(calibration.audits) or "none yet: recrawl audit"),
         ("Scheduled visits", _format_agreement(calibration.scheduled)),
-        ("Oldest visit", format_when(domain_report.oldest_visit_at, now=domain_report.at)),
-        ("Fetched", format_count(domain_report.fetched, "page")),
-        ("Unfetched", f"{domain_report.unfetched}{deferred}"),
-        ("Gone", str(domain_report.gone)),
-        ("Dead links", str(domain_report.dead_links)),
-        ("Moved", str(domain_report.moved)),
-        ("Excluded", str(domain_report.excluded)),
-        (
-            "Withheld",
-            f"{format_count(domain_report.withheld, 'page')}{WITHHELD_NOTE}" if domain_report.withheld else "",
-        ),
+        ("Oldest visit", format_when(report.oldest_visit_at, now=report.at)),
+        ("Fetched", format_count(report.fetched, "page")),
+        ("Unfetched", f"{report.unfetched}{deferred}"),
+        ("Gone", str(report.gone)),
+        ("Dead links", str(report.dead_links)),
+        ("Moved", str(report.moved)),
+        ("Excluded", str(report.excluded)),
+        ("Withheld", f"{format_count(report.withheld, 'page')}{WITHHELD_NOTE}" if report.withheld else ""),
         ("Sitemaps and feeds", format_lists(full_report.lists)),
         ("", " "),
-        ("In the last", format_span(domain_report.window)),
-        ("Visits", f"{domain_report.visits} ({domain_report.requests} requests)"),
+        ("In the last", format_span(report.window)),
+        ("Visits", f"{report.visits} ({report.requests} requests)"),
         ("Changes", changes or "none"),
-        ("Failed", format_count(domain_report.failures, "visit") + (FAILED_NOTE if domain_report.failures else "")),
-        ("Received", format_bytes(domain_report.received_bytes)),
-        (
-            "Traffic saved",
-            format_bytes(domain_report.saved_bytes) + (f" ({domain_report.saved_bytes / sent:.0%})" if sent else ""),
-        ),
+        ("Failed", format_count(report.failures, "visit") + (FAILED_NOTE if report.failures else "")),
+        ("Received", format_bytes(report.received_bytes)),
+        ("Traffic saved", format_bytes(report.saved_bytes) + saved_share),
         ("ETag and dates", format_trust(full_report.standings)),
         (" ", " "),
-        (
-            _format_day_label(domain_report),
-            f"{domain_report.spent_today}{_format_budget(domain_report)}, including robots.txt and retries",
-        ),
-        ("Target", format_setting("max_age", domain_report.max_age)),
-        ("Target", format_setting("target_freshness", domain_report.target_freshness)),
-        ("Revisit policy", domain_report.revisit if shadow_price is None else ""),
-        (
-            "Min value of a visit",
-            "" if shadow_price is None else f"{shadow_price:.3g} importance x days per request{default_note}",
-        ),
-        ("Finding", domain_report.finding),
-        (
-            "Suspended until",
-            f"{suspended_until}: {format_reason(domain_report.suspension_reason)}"
-            if domain_report.suspended_until
-            else "",
-        ),
-        ("Being crawled by", domain_report.holder or ""),
-        ("Next due", format_when(next_at, now=domain_report.at) if next_at else ""),
+        (_format_day_label(report), f"{report.spent_today}{_format_budget(report)}, including robots.txt and retries"),
+        ("Target", format_setting("max_age", report.max_age)),
+        ("Target", format_setting("target_freshness", report.target_freshness)),
+        ("Revisit policy", report.revisit if shadow_price is None else ""),
+        ("Min value of a visit", min_value),
+        ("Finding", report.finding),
+        ("Suspended until", suspended if report.suspended_until else ""),
+        ("Being crawled by", report.holder or ""),
+        ("Next due", format_when(next_at, now=report.at) if next_at else ""),
     ]
 
 
@@ -154,30 +129,23 @@ def _show_sources(sources: Sequence[reports.SourceReport]) -> None:
         return
     numbers = ("signals", "recall", "precision")
     say("")
-    rows = [
-        (each.source, str(each.signals), format_share(each.recall), format_share(each.precision)) for each in sources
-    ]
+    rows = ((one.source, str(one.signals), format_share(one.recall), format_share(one.precision)) for one in sources)
     show_table(["signal source", *numbers], rows, right=numbers)
 
 
 def _format_budget(domain_report: reports.DomainReport) -> str:
     if domain_report.budget_per_day is not None:
         return f" of {domain_report.budget_per_day}"
-    return (
-        f" of {domain_report.target_requests_per_day} that its target needs"
-        if domain_report.target_requests_per_day is not None
-        else ""
-    )
+    needed = domain_report.target_requests_per_day
+    return f" of {needed} that its target needs" if needed is not None else ""
 
 
 def _format_agreement(agreement: reports.Agreement) -> str:
     if not agreement.visits:
         return ""
     is_off = f", off by {abs(agreement.deviations):.1f} standard deviations" if agreement.is_off else ""
-    found_fresh, expected = format_share(agreement.found_fresh), format_share(agreement.expected_fresh)
-    return (
-        f"{found_fresh} of {format_count(agreement.visits, 'visit')} found the copy fresh; expected {expected}{is_off}"
-    )
+    found, expected = format_share(agreement.found_fresh), format_share(agreement.expected_fresh)
+    return f"{found} of {format_count(agreement.visits, 'visit')} found the copy fresh; expected {expected}{is_off}"
 
 
 def _show_report_table(
@@ -208,12 +176,7 @@ def _format_report_row(domain_report: reports.DomainReport, calibration: reports
         "domain": domain_report.domain,
         "fresh": format_share(domain_report.freshness),
         "audited": format_share(calibration.audits.found_fresh),
-        "fetched": str(domain_report.fetched),
-        "unfetched": str(domain_report.unfetched),
-        "gone": str(domain_report.gone),
-        "dead links": str(domain_report.dead_links),
-        "moved": str(domain_report.moved),
-        "visits": str(domain_report.visits),
+        **{name: str(getattr(domain_report, name.replace(" ", "_"))) for name in COUNTS},
         "changes": str(sum(count for change, count in domain_report.changes.items() if change != "added")),
         "failed": str(domain_report.failures),
         "received": format_bytes(domain_report.received_bytes),

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from crawler.cli.lazy import plan_output, report_output, reports
-from crawler.cli.options import NO_DOMAIN, At, DomainOrAll, Json, declare_argument, declare_option
+from crawler.cli.options import NO_DOMAIN, At, DomainOrAll, Json, argument, option
 from crawler.cli.output import pick_fields, print_listing, remark, say
 from crawler.cli.session import DONE, PROBLEM, run_on_database
 from crawler.format.values import format_bytes, format_count, format_instant, format_span
@@ -17,11 +17,7 @@ HOURLY_NUMBERS = ("visits", "requests", "received", "errors", "latency")
 AUDIT_NUMBERS = ("drawn", "audits", "expected fresh", "found fresh", "scheduled visits", "expected", "found")
 
 
-def audit(
-    domain: DomainOrAll = None,
-    at: At = None,
-    as_json: Json = False,
-) -> int:
+def audit(domain: DomainOrAll = None, at: At = None, as_json: Json = False) -> int:
     """Check the reported freshness: draw random pages for the next crawl, and compare past findings with the estimate.
 
     The local stack does this once a day; without it, run this command daily. The same pages are drawn all through a UTC
@@ -37,12 +33,8 @@ def audit(
     findings = reports.list_findings(audits)
     document = {
         "domains": [
-            {
-                "domain": each.domain.authority,
-                "drawn": each.drawn,
-                "audits": describe_agreement(each.calibration.audits),
-                "scheduled": describe_agreement(each.calibration.scheduled),
-            }
+            {"domain": each.domain.authority, "drawn": each.drawn}
+            | {name: describe_agreement(getattr(each.calibration, name)) for name in ("audits", "scheduled")}
             for each in audits
         ],
         "findings": [
@@ -75,10 +67,10 @@ def describe_agreement(agreement: "reports.Agreement") -> dict[str, object]:
 def report(
     domain: DomainOrAll = None,
     days: Annotated[
-        float, declare_option("N", "Count visits, requests and bytes of the last N days.", min=0.01, max=36_500)
+        float, option("N", "Count visits, requests and bytes of the last N days.", min=0.01, max=36_500)
     ] = 30.0,
     html: Annotated[
-        Path | None, declare_option("DIR", "Write an HTML report to this folder.", "--html", file_okay=False)
+        Path | None, option("DIR", "Write an HTML report to this folder.", "--html", file_okay=False)
     ] = None,
     at: At = None,
     as_json: Json = False,
@@ -103,11 +95,11 @@ def report(
 
 def plan(
     domain: Annotated[
-        str | None, declare_argument("DOMAIN", "Show a forecast for this domain. Default: plan all domains.")
+        str | None, argument("DOMAIN", "Show a forecast for this domain. Default: plan all domains.")
     ] = None,
     only: Annotated[
         str | None,
-        declare_option(
+        option(
             "DOMAIN", "Plan and save only this domain. Unlike DOMAIN, this changes its due times. For tests with --at."
         ),
     ] = None,
@@ -138,9 +130,7 @@ def plan(
 
 def traffic(
     domain: DomainOrAll = None,
-    hours: Annotated[
-        int, declare_option("N", "The number of full hours before the current one.", min=1, max=10_000)
-    ] = 24,
+    hours: Annotated[int, option("N", "The number of full hours before the current one.", min=1, max=10_000)] = 24,
     at: At = None,
     as_json: Json = False,
 ) -> None:
@@ -159,11 +149,9 @@ def traffic(
     instant = at or datetime.now(UTC)
     judged = run_on_database(lambda db, _: reports.list_hours(db, domain, hours=hours, at=instant))
     rows = (_format_hour_row(name, each) for name, each in judged)
-    hour_documents = [
-        {"domain": name, **get_field_values(each.traffic), "anomaly": each.anomaly} for name, each in judged
-    ]
+    hourly = [{"domain": name, **get_field_values(each.traffic), "anomaly": each.anomaly} for name, each in judged]
     empty = f"There were no visits in the {format_count(hours, 'hour')} before {format_instant(instant)}"
-    if print_listing({"hours": hour_documents}, rows, right=HOURLY_NUMBERS, empty=empty, as_json=as_json):
+    if print_listing({"hours": hourly}, rows, right=HOURLY_NUMBERS, empty=empty, as_json=as_json):
         for name, each in judged:
             if each.anomaly:
                 remark(f"{name}, {format_instant(each.traffic.hour)}: {each.anomaly}")

@@ -6,22 +6,21 @@ from typing import Annotated
 import typer
 
 from crawler.cli.lazy import maintenance, sql_output
-from crawler.cli.options import Json, Top, declare_argument, declare_flag, declare_option
+from crawler.cli.options import Json, Top, argument, flag, option
 from crawler.cli.output import print_json, print_outcome, remark, say
 from crawler.cli.session import DONE, PROBLEM, run_on_database, settings
 from crawler.errors import CrawlerError
 from crawler.format.values import format_bytes, format_count
 
 app = typer.Typer(no_args_is_help=True, help="Maintain and query the database.")
-NOT_RUNNING = "the embedded Postgres is not running: start it with recrawl up, or use recrawl db shell"
-Write = Annotated[bool, declare_flag("--write", "Allow writes. Default: transactions are read-only.")]
+Write = Annotated[bool, flag("--write", "Allow writes. Default: transactions are read-only.")]
 
 
 @app.command()
 def upgrade(
     partitions: Annotated[
         int | None,
-        declare_option(
+        option(
             "N",
             "For a new database: the number of partitions of each page table. Default: 4. Use 16 for 10^7 pages.",
             "--partitions",
@@ -58,18 +57,15 @@ def check(as_json: Json = False) -> int:
     maintenance.require_database(settings())
     domains, findings = run_on_database(lambda db, _: maintenance.check_database(db))
     lines = [f"{finding.domain or 'all'}: {finding.text}" for finding in findings]
-    print_outcome(
-        {"is_consistent": not findings, "domains": domains, "findings": findings},
-        "\n".join(lines) or f"No inconsistency found in {format_count(domains, 'domain')}",
-        as_json=as_json,
-    )
+    message = "\n".join(lines) or f"No inconsistency found in {format_count(domains, 'domain')}"
+    document = {"is_consistent": not findings, "domains": domains, "findings": findings}
+    print_outcome(document, message, as_json=as_json)
     return PROBLEM if findings else DONE
 
 
 @app.command()
 def dump(
-    file: Annotated[Path, declare_argument("FILE", "The file to write. An existing file is replaced.")],
-    as_json: Json = False,
+    file: Annotated[Path, argument("FILE", "The file to write. An existing file is replaced.")], as_json: Json = False
 ) -> None:
     """Back up the whole database to one compressed file. Crawling can continue meanwhile.
 
@@ -86,8 +82,7 @@ def dump(
 
 @app.command()
 def restore(
-    file: Annotated[Path, declare_argument("FILE", "A dump made by recrawl db dump or pg_dump.")],
-    as_json: Json = False,
+    file: Annotated[Path, argument("FILE", "A dump made by recrawl db dump or pg_dump.")], as_json: Json = False
 ) -> None:
     """Restore a dump into an empty database or RECRAWL_HOME, and upgrade its schema if needed.
 
@@ -116,7 +111,7 @@ def url(as_json: Json = False) -> int:
     """
     database_url = maintenance.find_database_url(settings())
     if database_url is None and not as_json:
-        raise CrawlerError(NOT_RUNNING)
+        raise CrawlerError("the embedded Postgres is not running: start it with recrawl up, or use recrawl db shell")
     print_outcome({"url": database_url}, database_url or "", as_json=as_json)
     return DONE if database_url is not None else PROBLEM
 
@@ -135,12 +130,11 @@ def shell(write: Write = False) -> int:
 
 @app.command()
 def sql(
-    statement: Annotated[str, declare_argument("SQL", "One SQL statement; - reads it from stdin.")],
+    statement: Annotated[str, argument("SQL", "One SQL statement; - reads it from stdin.")],
     write: Write = False,
     limit: Top = 100,
     csv: Annotated[
-        bool,
-        declare_flag("--csv", "Print all rows as CSV, with text escaped that a spreadsheet would run as a formula."),
+        bool, flag("--csv", "Print all rows as CSV, with text escaped that a spreadsheet would run as a formula.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -156,8 +150,7 @@ def sql(
 
 @app.command()
 def grant(
-    name: Annotated[str, declare_argument("NAME", "The role's name: lowercase letters, digits and _.")],
-    as_json: Json = False,
+    name: Annotated[str, argument("NAME", "The role's name: lowercase letters, digits and _.")], as_json: Json = False
 ) -> None:
     """Allow a Postgres role to read the views, and nothing else.
 
@@ -181,8 +174,7 @@ def grant(
 
 @app.command()
 def revoke(
-    name: Annotated[str, declare_argument("NAME", "A role to which `recrawl db grant` gave access.")],
-    as_json: Json = False,
+    name: Annotated[str, argument("NAME", "A role to which `recrawl db grant` gave access.")], as_json: Json = False
 ) -> None:
     """Revoke the access given by `recrawl db grant`.
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from crawler.cli.lazy import maintenance
-from crawler.cli.options import NO_DOMAIN, DomainOrAll, Json, declare_flag
+from crawler.cli.options import NO_DOMAIN, DomainOrAll, Json, flag
 from crawler.cli.output import print_listing, remark
 from crawler.cli.session import DONE, PROBLEM, run_on_database
 from crawler.format.values import format_bytes, format_count
@@ -17,10 +17,10 @@ NUMBERS = ("versions", "bodies", "freed", "visits packed", "visits", "changes", 
 
 def prune(
     domain: DomainOrAll = None,
-    dry_run: Annotated[bool, declare_flag("--dry-run", "Show what would be deleted, without deleting it.")] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Show what would be deleted, without deleting it.")] = False,
     give_back: Annotated[
         bool,
-        declare_flag(
+        flag(
             "--give-back",
             "Return freed disk space to the system: rewrites the tables (VACUUM FULL), which locks each meanwhile.",
         ),
@@ -52,10 +52,8 @@ def prune(
     if print_listing(document, map(_format_row, pruned), right=NUMBERS, empty=NO_DOMAIN, as_json=as_json):
         _remark_pruned(pruned, dry_run=dry_run)
         if not_vacuumed:
-            remark(
-                f"No space was freed in {', '.join(not_vacuumed)}: other sessions use these tables, "
-                "the database user does not own them, or the disk is full"
-            )
+            reason = "other sessions use these tables, the database user does not own them, or the disk is full"
+            remark(f"No space was freed in {', '.join(not_vacuumed)}: {reason}")
     return PROBLEM if any(each.excess_bytes for each in pruned) else DONE
 
 
@@ -63,8 +61,7 @@ def remark_quotas(pruned: "Sequence[maintenance.PruneStats]") -> None:
     """Print which versions were deleted to keep the storage quotas, and which domains exceed theirs."""
     for each in pruned:
         if each.versions:
-            freed = format_bytes(each.freed_bytes)
-            versions = format_count(each.versions, "version")
+            versions, freed = format_count(each.versions, "version"), format_bytes(each.freed_bytes)
             remark(f"{each.domain}: {versions} deleted to keep its storage quota, {freed} freed")
         if each.excess_bytes:
             remark(_format_excess(each))

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from crawler.cli import values
 from crawler.cli.lazy import local_stack
-from crawler.cli.options import Json, declare_flag, declare_option
+from crawler.cli.options import Json, flag, option
 from crawler.cli.output import print_json, print_outcome, remark, show_table
 from crawler.cli.session import DONE, PROBLEM, settings
 
@@ -13,9 +13,9 @@ PATIENCE_SECONDS = 120.0
 
 
 def deploy(
-    upgrade: Annotated[bool, declare_flag("--upgrade", "Upgrade the database to the current schema first.")] = False,
+    upgrade: Annotated[bool, flag("--upgrade", "Upgrade the database to the current schema first.")] = False,
     wait: Annotated[
-        float, declare_option("SECONDS", "How long to wait for the database and the Prefect server.", min=0)
+        float, option("SECONDS", "How long to wait for the database and the Prefect server.", min=0)
     ] = PATIENCE_SECONDS,
     as_json: Json = False,
 ) -> None:
@@ -36,16 +36,14 @@ def deploy(
 def server(
     host: Annotated[
         str,
-        declare_option(
+        option(
             "ADDRESS",
             "The IP address to listen on. Any other than a loopback address is open to the network.",
             parser=values.parse_ip_address,
         ),
     ] = "127.0.0.1",
-    port: Annotated[int, declare_option("N", "The port to listen on.", min=1, max=65_535)] = 4200,
-    address: Annotated[
-        str | None, declare_option("URL", "The URL for browsers. Default: this port of this machine.")
-    ] = None,
+    port: Annotated[int, option("N", "The port to listen on.", min=1, max=65_535)] = 4200,
+    address: Annotated[str | None, option("URL", "The URL for browsers. Default: this port of this machine.")] = None,
 ) -> None:
     """Run the Prefect server in the foreground.
 
@@ -61,11 +59,9 @@ def server(
 
 
 def worker(
-    limit: Annotated[
-        int | None, declare_option("N", "Maximum number of concurrent runs. Default: no limit.", min=1)
-    ] = None,
+    limit: Annotated[int | None, option("N", "Maximum number of concurrent runs. Default: no limit.", min=1)] = None,
     grace: Annotated[
-        float, declare_option("SECONDS", "How long runs may take to finish after SIGTERM.", min=1)
+        float, option("SECONDS", "How long runs may take to finish after SIGTERM.", min=1)
     ] = PATIENCE_SECONDS,
 ) -> None:
     """Run a worker in the foreground, which executes the flow runs that the Prefect server schedules.
@@ -83,7 +79,7 @@ def worker(
 
 def health(
     liveness: Annotated[
-        bool, declare_flag("--liveness", "Check only the process, not its dependencies: for a liveness probe.")
+        bool, flag("--liveness", "Check only the process, not its dependencies: for a liveness probe.")
     ] = False,
     as_json: Json = False,
 ) -> int:

@@ -83,15 +83,8 @@ def _show_rows(result: QueryResult, rows: list[Sequence[Any]], *, top: int) -> N
         say(result.status)
     if not result.columns:
         return
-    shown = rows[:top]
-    numbers = [n for n in range(len(result.columns)) if any(isinstance(row[n], int | float) for row in shown)]
-    show_table(
-        result.columns,
-        [tuple(format_value(value) for value in row) for row in shown],
-        right=[result.columns[n] for n in numbers],
-    )
-    remark(
-        f"Only the first {top:,} rows are shown: use --limit N for more, or --csv for all"
-        if len(rows) > top
-        else format_count(len(rows), "row")
-    )
+    shown, columns = rows[:top], result.columns
+    numbers = [name for n, name in enumerate(columns) if any(isinstance(row[n], int | float) for row in shown)]
+    show_table(columns, [tuple(map(format_value, row)) for row in shown], right=numbers)
+    cut = f"Only the first {top:,} rows are shown: use --limit N for more, or --csv for all"
+    remark(cut if len(rows) > top else format_count(len(rows), "row"))

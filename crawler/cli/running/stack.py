@@ -4,7 +4,7 @@ import sys
 from typing import Annotated
 
 from crawler.cli.lazy import local_stack, maintenance
-from crawler.cli.options import Json, declare_flag, declare_option
+from crawler.cli.options import Json, flag, option
 from crawler.cli.output import print_json, print_outcome, remark, say, show_facts, show_table
 from crawler.cli.session import DONE, PROBLEM, run_on_database, settings
 from crawler.errors import BadInput, StackFailed
@@ -22,18 +22,12 @@ def up(as_json: Json = False) -> None:
         RECRAWL_HOME=/srv/recrawl recrawl up
     """
     running, web_ui_url = local_stack.start_local_stack(settings(), report=remark)
+    api, home = running.api, str(running.home)
     if as_json:
-        print_json(
-            {
-                "web_ui": web_ui_url,
-                "prefect_ui": running.api.ui_url,
-                "prefect_api": running.api.url,
-                "home": str(running.home),
-            }
-        )
+        print_json({"web_ui": web_ui_url, "prefect_ui": api.ui_url, "prefect_api": api.url, "home": home})
     else:
-        _say_addresses(web_ui_url, running.api.ui_url)
-        if running.api.auth is not None:
+        _say_addresses(web_ui_url, api.ui_url)
+        if api.auth is not None:
             say("Prefect asks for an auth string: recrawl ui shows it")
 
 
@@ -97,10 +91,9 @@ def status(as_json: Json = False) -> int:
         print_json({"running": stack_status.is_running, "parts": stack_status.parts, "waiting": stack_status.waiting})
     else:
         show_facts([("Home", str(settings().home.resolve()))])
-        show_table(
-            ["part", "state", "where"],
-            [(part.name, "running" if part.is_running else "not running", part.detail) for part in stack_status.parts],
-        )
+        states = {True: "running", False: "not running"}
+        rows = [(part.name, states[part.is_running], part.detail) for part in stack_status.parts]
+        show_table(["part", "state", "where"], rows)
         for line in stack_status.waiting:
             say(line)
     return DONE if stack_status.is_running else PROBLEM
@@ -108,18 +101,12 @@ def status(as_json: Json = False) -> int:
 
 def serve(
     host: Annotated[
-        str,
-        declare_option(
-            "ADDRESS", "The IP address to listen on. Any other than a loopback address is open to the network."
-        ),
+        str, option("ADDRESS", "The IP address to listen on. Any other than a loopback address is open to the network.")
     ] = "127.0.0.1",
     port: Annotated[
-        int | None,
-        declare_option("N", "The port to listen on. Default: 4280, or any free port.", min=1, max=65_535),
+        int | None, option("N", "The port to listen on. Default: 4280, or any free port.", min=1, max=65_535)
     ] = None,
-    quiet: Annotated[
-        bool, declare_flag("--quiet", "Do not print the login link; recrawl ui prints it on demand.")
-    ] = False,
+    quiet: Annotated[bool, flag("--quiet", "Do not print the login link; recrawl ui prints it on demand.")] = False,
     as_json: Json = False,
 ) -> None:
     """Serve the web UI and the HTTP API until Ctrl-C.
@@ -141,11 +128,10 @@ def serve(
             return
         if as_json:
             print_json({"web_ui": address})
-            sys.stdout.flush()  # the command runs on
         else:
             sys.stdout.write(f"Web UI (one-time login link): {address}\n")
-            sys.stdout.flush()
             sys.stderr.write("Press Ctrl-C to stop\n")
+        sys.stdout.flush()  # the command runs on
 
     run_on_database(
         lambda db, interrupts: server.serve(db, host=host, port=port, report=print_address, stop=interrupts.stop),
