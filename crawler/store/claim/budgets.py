@@ -54,7 +54,8 @@ WITH_SHARED = """
          WHERE no = 1 AND %(shared_day)s::date IS NOT NULL)
 """
 LEDGER_COLUMNS = """
-    budget_day = %(day)s, spent_requests = %(requests)s, spent_bytes = %(received_bytes)s, spent_floor = %(floor)s
+    budget_day = %(day)s, spent_requests = %(requests)s, spent_bytes = %(received_bytes)s,
+    spent_floor = %(floor_visits)s
 """
 WRITE_DOMAIN_LEDGER = f"""
     {WITH_SHARED}
