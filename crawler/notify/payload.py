@@ -22,7 +22,7 @@ KEY_HINT = "Create one with: openssl rand -base64 32"
 SIGNATURE = "v1"
 ENVELOPE_BYTES = 1024  # the size of a message without its changes
 FIELDS = (  # of a change, in this order
-    *("position", "domain", "at", "url", "change", "version", "title", "distance_bits", "amount", "importance"),
+    *("position", "domain", "at", "url", "change", "version", "title", "distance_bits", "magnitude", "importance"),
     *("parts", "blocks", "pages", "source", "moved_to"),
 )
 
