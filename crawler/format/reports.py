@@ -12,7 +12,7 @@ BUDGET_SOURCES = {
     BudgetSource.BUDGET: "its own budget",
     BudgetSource.TARGET: "needed for its target",
     BudgetSource.OVERALL: "its share of the shared budget",
-    BudgetSource.PRICE: "no budget is set: pages are visited when a visit is worth a request",
+    BudgetSource.PRICE: "no budget is set: a page is visited when the value of a visit reaches the minimum",
 }
 
 

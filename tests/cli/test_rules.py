@@ -29,7 +29,7 @@ def test_a_rule_is_made_and_shown(ruled: Recrawl) -> None:
     assert news in shown.out
     assert "*.pdf$: never revisited, at most 1,000 pages" in shown.out
     rows = [line.split() for line in listed.out.splitlines()[2:]]
-    assert rows == [["/news/", "60", "minutes", "7.0", "days", "5"], ["*.pdf$", "yes", "0", "1000"]]
+    assert rows == [["/news/", "60", "minutes", "7", "days", "5"], ["*.pdf$", "yes", "0", "1000"]]
 
 
 def test_rules_are_listed_as_json(ruled: Recrawl) -> None:

@@ -120,7 +120,7 @@ def test_page_shows_versions_and_next_visit_like_explain(crawled: Site, recrawl:
     seen = visitor.get(f"/page?url={quote(url)}")
     said = recrawl("explain", url, "--json").json
     assert seen.status == 200
-    for sentence in (said["next"], said["rate_estimate"]):
+    for sentence in (said["next"], said["change_rate"]):
         apart = re.sub(r" \([^)]*\)", "", sentence)  # without the relative time, which has changed meanwhile
         assert apart[1:] in re.sub(r" \([^)]*\)", "", seen.words)
     assert "Changes from version 1 to version 2" in seen.words

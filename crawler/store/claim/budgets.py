@@ -54,7 +54,8 @@ WITH_SHARED = """
          WHERE no = 1 AND %(shared_day)s::date IS NOT NULL)
 """
 LEDGER_COLUMNS = """
-    budget_day = %(day)s, spent_requests = %(requests)s, spent_bytes = %(received_bytes)s, spent_floor = %(floor)s
+    budget_day = %(day)s, spent_requests = %(requests)s, spent_bytes = %(received_bytes)s,
+    spent_floor = %(floor_visits)s
 """
 WRITE_DOMAIN_LEDGER = f"{WITH_SHARED} UPDATE domain_state SET {LEDGER_COLUMNS} WHERE domain_id = %(domain_id)s"  # noqa: S608
 # Shared by all workers, so it is locked last and only briefly.

@@ -253,7 +253,7 @@ class PastVisit:
 
     cash: the cash that it settled.  expected: the predicted chance of a change.
     price: the shadow price, in importance x days.  audit: the visit was one of a random sample.
-    amount: the share of the page that changed, 0 to 1.  rendering: why it was or was not rendered, or how this ended.
+    magnitude: the share of the page that changed, 0 to 1.  rendering: why it was rendered or not, or how that ended.
     added_words, added_links: added by its scripts.  evidence, rendering: strings, because another version of recrawl
     may have written a value that the enumerations do not have.
     """

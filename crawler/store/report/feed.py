@@ -174,7 +174,7 @@ EVERY_CHANGE = ChangeFilter()
 class FeedItem:
     """One change. position: the cursor for reading on.
 
-    amount: the share of the page that changed, 0 to 1; None if unknown.
+    magnitude: the share of the page that changed, 0 to 1; None if unknown.
     parts: what changed, of text, link, image, title, meta; empty if the blocks were not compared.
     blocks: the first blocks that changed, if requested.  pages: for a change of the template, the number of pages it
     was seen on.  source: for a hint, who gave it.

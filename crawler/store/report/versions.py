@@ -81,7 +81,7 @@ class PageVersion:
     """One version of a page. until: when the next version was first seen; None for the newest.
 
     change: ADDED, CHANGED or RESTORED; None for a URL list, whose changes are not recorded.
-    amount: the share of the page that changed, 0 to 1; None if unknown.
+    magnitude: the share of the page that changed, 0 to 1; None if unknown.
     body_bytes: the size before compression; None if the body is not stored.  is_stored: text and body are stored.
     """
 
