@@ -20,7 +20,7 @@ from tests.commands import environ
 from tests.engine.static import StaticServer
 from tests.patience import PATIENCE_S
 
-DOCS = Path(__file__).parents[2] / "docs" / "python.md"
+ROOT = Path(__file__).parents[2]
 OWN = DomainSettings(allow_private=True, delay=timedelta(0))
 
 
@@ -48,27 +48,37 @@ def orchard(tmp_path: Path) -> Iterator[Orchard]:
         yield made
 
 
-def test_the_examples_of_the_documentation_run_as_they_stand(
-    database_url: str, orchard: Orchard, tmp_path: Path
-) -> None:
-    blocks = re.findall(r"^```python\n(.*?)^```$", DOCS.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    program = "\n".join(blocks).replace("http://127.0.0.1:8000", orchard.url)
+def run_examples(page: str, *, site: str, database_url: str, home: Path) -> str:
+    """Run the Python blocks of a page as one program against another site; return its output."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     done = subprocess.run(
-        [sys.executable, "-c", program],
-        env=environ(database_url, tmp_path / "home"),
+        [sys.executable, "-c", "\n".join(blocks).replace("http://127.0.0.1:8000", site)],
+        env=environ(database_url, home),
         capture_output=True,
         text=True,
         check=False,
         timeout=PATIENCE_S,
     )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
 
-    assert done.returncode == 0, done.stderr
-    assert not done.stderr
-    assert "2 visits" in done.stdout
-    assert "A basket of pears costs four crowns this week" in done.stdout
-    assert re.search(r"pears\.html.*\[basket\] of \[pears\]", done.stdout)
-    assert done.stdout.count("added") >= 2
-    assert len(blocks) == 4
+
+def test_the_examples_of_the_documentation_run_as_they_stand(
+    database_url: str, orchard: Orchard, tmp_path: Path
+) -> None:
+    printed = run_examples("docs/python.md", site=orchard.url, database_url=database_url, home=tmp_path / "home")
+
+    assert "2 visits" in printed
+    assert "A basket of pears costs four crowns this week" in printed
+    assert re.search(r"pears\.html.*\[basket\] of \[pears\]", printed)
+    assert printed.count("added") >= 2
+
+
+def test_the_example_of_the_readme_runs_as_it_stands(database_url: str, orchard: Orchard, tmp_path: Path) -> None:
+    printed = run_examples("README.md", site=orchard.url, database_url=database_url, home=tmp_path / "home")
+
+    assert "2 visits" in printed
+    assert "estimated freshness 100.0% (weighted by importance), 2 pages" in printed
 
 
 def test_what_changed_can_be_followed_by_a_cursor_of_ones_own(
