@@ -21,7 +21,6 @@ from crawler.runtime.metrics.families import (
 from crawler.server.api.app import build_openapi_document, make_app
 from crawler.server.api.endpoints import Api
 from crawler.store.report import EventKind
-from flows import lease, upkeep
 
 DOCS = Path(__file__).parents[2] / "docs"
 WRITE = "python -m tests.docs.test_reference"
@@ -97,12 +96,8 @@ def test_every_kind_of_evidence_is_explained() -> None:
 def test_every_prefect_event_is_explained() -> None:
     text = (DOCS / "prefect.md").read_text(encoding="utf-8").partition("## Events")[2].partition("\n## ")[0]
     named = set(re.findall(r"^\| `(recrawl\.[a-z.]+)`", text, re.MULTILINE))
-    emitted = {
-        value
-        for module in (lease, upkeep)
-        for value in vars(module).values()
-        if isinstance(value, str) and re.fullmatch(r"recrawl\.[a-z]+\.[a-z]+", value)
-    }
+    sources = [path.read_text(encoding="utf-8") for path in (DOCS.parent / "flows").glob("*.py")]
+    emitted = {name for source in sources for name in re.findall(r'"(recrawl\.[a-z]+\.[a-z]+)"', source)}
 
     assert named == emitted
 

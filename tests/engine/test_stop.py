@@ -1,12 +1,11 @@
 """A stopped crawl ends at any point, and returns what it had not started."""
 
 import asyncio
-from collections.abc import Collection
+from typing import Any
 
 import pytest
 
 from crawler.clock import Clock
-from crawler.core.http.urls import PageKey
 from crawler.core.visit.visit import Target
 from crawler.engine.coordinator import CrawlLimits
 from crawler.engine.resources import open_resources
@@ -32,11 +31,9 @@ async def test_a_stop_while_pages_are_handed_out_is_heard(
     """No fetch worker has a page then, so none would report news. nth: number of the selection."""
     stop, hand_out, times = asyncio.Event(), LeasedStore.select_targets, 0
 
-    async def handed_out(
-        store: LeasedStore, most: int, *, requested_only: int, dispatched: Collection[PageKey]
-    ) -> list[Target]:
+    async def handed_out(store: LeasedStore, *limits: Any) -> list[Target]:
         nonlocal times
-        targets = await hand_out(store, most, requested_only=requested_only, dispatched=dispatched)
+        targets = await hand_out(store, *limits)
         times += bool(targets)
         if targets and times == nth:
             stop.set()

@@ -327,7 +327,7 @@ async def test_explain_says_what_stands_in_place_of_a_page(db: Database) -> None
         known = await explain_url(db, domain, url, at=at + DAY, defaults=QUICK.defaults)
 
     assert known.page is not None
-    assert "1 look in a row failed (its body is empty)" in format_due(known, known.page, today=None, refusal="")
+    assert "1 visit in a row failed (its body is empty)" in format_due(known, known.page, today=None, refusal="")
 
 
 async def test_withheld_content_is_counted_in_the_report_and_told_by_explain(db: Database) -> None:
@@ -350,5 +350,5 @@ async def test_withheld_content_is_counted_in_the_report_and_told_by_explain(db:
     assert "Its new content has been withheld since 2026-01-03 00:00" in format_due(
         known, known.page, today=None, refusal=""
     )
-    assert "look from 2026-01-05 00:00" in format_due(known, known.page, today=None, refusal="")
+    assert "visit from 2026-01-05 00:00" in format_due(known, known.page, today=None, refusal="")
     assert (told and told.withheld, after and after.withheld) == (1, 0)

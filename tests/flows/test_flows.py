@@ -250,7 +250,7 @@ def test_freshness_below_the_target_fires_its_automation(stack: Stack, runner: R
         of_automations = {"name": ["prefect.automation.triggered"]}
         wanted = {"filter": {"event": of_automations, "occurred": {"since": START.isoformat()}}}
         events = ask(stack.api, "/events/filter", wanted)["events"]
-        return any("less fresh" in each["resource"].get("prefect.resource.name", "") for each in events)
+        return any("below its freshness target" in each["resource"].get("prefect.resource.name", "") for each in events)
 
     until(fired)
 
@@ -389,7 +389,7 @@ def test_the_state_of_a_notify_run_shows_failed_deliveries(
     in_database(stack, lambda db: subscriptions.remove_subscription(db, made.id))
 
     assert tried["state"]["type"] == "COMPLETED"
-    assert f"Subscription {made.id} was not told: env:NOBODY_HAS_SET_THIS is not available" in tried["state"]["message"]
+    assert f"Subscription {made.id} failed: env:NOBODY_HAS_SET_THIS is not available" in tried["state"]["message"]
     assert "1 that failed before are left alone for a while" in again["state"]["message"]
 
 

@@ -86,7 +86,7 @@ def test_plain_text_is_filtered_by_expressions_and_not_by_selectors() -> None:
     [
         ({"ignore": ("p[",)}, "is not a CSS selector"),
         ({"watch": ("",)}, "is not a CSS selector"),
-        ({"watch": ("//div/p",)}, "is not a CSS selector; an XPath is written xpath://div/p"),
+        ({"watch": ("//div/p",)}, "is not a CSS selector; write an XPath as xpath://div/p"),
         ({"watch": ("xpath://div[",)}, "is not an XPath that finds elements"),
         ({"ignore_text": ("(",)}, "is not a regular expression"),
         ({"ignore_text": ("a*",)}, "at least one character"),

@@ -120,7 +120,7 @@ def test_worker_crawls_and_shuts_down_cleanly(deployed: Place, site: Remote) -> 
 
 
 def visits(place: Place) -> int:
-    done = place.run("worker", "recrawl", "db", "sql", "SELECT sum(looks) AS n FROM report_page", "--json")
+    done = place.run("worker", "recrawl", "db", "sql", "SELECT sum(visits) AS n FROM report_page", "--json")
     return int(json.loads(done.stdout)["rows"][0]["n"] or 0)
 
 
