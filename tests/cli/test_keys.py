@@ -118,6 +118,7 @@ async def test_a_missing_variable_is_named_and_no_request_is_sent(
         assert "the secret env:DOCS_TOKEN is not there" in " ".join(one.split())
 
 
+@pytest.mark.soak
 async def test_exceptions_of_tls_and_hours_are_shown(database_url: str, tmp_path: Path) -> None:
     add = ["domains", "add", "--offline", "https://a.test/", "--insecure-tls", "--hours", "22-06 x2 Europe/Vienna"]
     await _run(add, database_url, tmp_path, {})

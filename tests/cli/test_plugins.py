@@ -243,6 +243,7 @@ def test_a_broken_plugin_is_one_line_at_the_start(run: Run, packages: Path, site
     assert site.asked == []
 
 
+@pytest.mark.soak
 def test_each_kind_of_broken_plugin_is_reported(run: Run, wheel: Path, packages: Path) -> None:
     """Break all plugins at once, each in its first way, then in its second, and so on."""
     untold = []
@@ -308,6 +309,7 @@ def test_a_failing_score_or_filter_is_reported_once_and_breaks_nothing(
     assert all(site.url in line for line in failed)
 
 
+@pytest.mark.soak
 def test_a_reader_that_fails_at_a_page_makes_that_page_unreadable(
     run: Run, packages: Path, site: Site, database_url: str
 ) -> None:
@@ -402,6 +404,7 @@ def test_an_unknown_revisit_policy_is_an_error_when_set_and_when_used(run: Run, 
     assert {"/one", "/two"} <= set(site.asked)
 
 
+@pytest.mark.soak
 def test_a_failing_revisit_policy_falls_back_to_the_price_and_is_reported_once(
     run: Run, packages: Path, site: Site, database_url: str
 ) -> None:

@@ -5,11 +5,14 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from tests.engine.crawls import command
 from tests.engine.doors import door
 from tests.engine.test_keys import PAGES, site
 
 
+@pytest.mark.soak
 async def test_the_hour_of_a_crawl_is_shown_at_once_and_later(database_url: str, tmp_path: Path) -> None:
     later = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
 

@@ -47,6 +47,7 @@ def test_the_graph_has_each_link_once(root: Path) -> None:
     assert "/" not in graph
 
 
+@pytest.mark.soak
 @pytest.mark.corpus
 def test_real_documentation_can_be_had_and_walked() -> None:
     root = corpus("postgresql-doc-15")

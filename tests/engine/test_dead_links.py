@@ -34,6 +34,7 @@ async def test_dead_links_never_take_whole_days_of_a_tight_budget(db: Database) 
         assert await report.check_invariants(db) == []
 
 
+@pytest.mark.soak
 async def test_an_endless_chain_of_redirects_for_now_costs_some_requests_a_month(db: Database) -> None:
     site_of_old = {"/": text("home", "/go/start", *LIVE), **{path: text(f"live {path}") for path in LIVE}}
     async with scripted(db, site_of_old) as (site, _):

@@ -68,6 +68,7 @@ async def rest_visited(site: Scripted, db: Database, domain: Domain, *, at: date
     return {path for path, _ in site.asked if path.startswith("/rest/")}
 
 
+@pytest.mark.soak
 async def test_the_first_pages_found_changed_call_for_the_rest_after_the_next_plan(db: Database) -> None:
     async with schooled(db) as (site, domain, at):
         assert await rest_visited(site, db, domain, at=at) == set()

@@ -124,6 +124,7 @@ async def count_evidence(db: Database, domain: Domain) -> dict[str, int]:
     )
 
 
+@pytest.mark.soak
 async def test_a_site_without_validators_whose_lengths_told_of_changes_is_spared_its_bodies(db: Database) -> None:
     site = Site()
     async with served(db, site) as domain:
@@ -179,6 +180,7 @@ async def test_a_site_of_which_a_head_tells_nothing_more_is_never_asked_by_it(
         assert await is_up_to_date(db, site, domain)
 
 
+@pytest.mark.soak
 async def test_where_conditional_requests_are_ignored_the_date_by_head_spares_the_bodies(db: Database) -> None:
     site = Site(has_date=True)
     async with served(db, site) as domain:

@@ -128,6 +128,7 @@ async def test_a_page_is_not_tried_in_closed_hours(db: Database, living: LivingS
     assert living.journal.counts.requests == 0
 
 
+@pytest.mark.soak
 async def test_an_opening_that_was_found_holds_for_its_span_alone(db: Database, living: LivingServer) -> None:
     domain = await register(db, living.url, hours=NIGHTS, max_depth=12)
     at = datetime(2026, 1, 14, 12, tzinfo=UTC)

@@ -34,6 +34,7 @@ async def all_known(db: Database, domain: Domain) -> bool:
     return set((await states(db, domain)).values()) == {"fetched"}
 
 
+@pytest.mark.soak
 async def test_half_a_year_with_every_trouble_tells_what_became_of_pages_and_nothing_else(
     db: Database,
 ) -> None:

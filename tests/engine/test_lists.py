@@ -195,6 +195,7 @@ async def test_a_list_that_tells_something_is_asked_more_often_than_one_that_doe
         await holds(db)
 
 
+@pytest.mark.soak
 async def test_a_link_that_led_nowhere_is_tried_again_once_a_sitemap_names_it(db: Database) -> None:
     front = text("the front page of a harbour town", "/ships", "/island", "/light")
     async with scripted(db, {"/": front, "/ships": SHIPS, "/maps.xml": sitemap("/ships")}) as (site, domain):

@@ -5,6 +5,8 @@ from collections import defaultdict
 from datetime import datetime, timedelta
 from itertools import pairwise
 
+import pytest
+
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain
 from crawler.store.database import Database
@@ -196,6 +198,7 @@ async def test_an_outage_says_nothing_about_pages(db: Database, domain: Domain, 
     assert spent < 60
 
 
+@pytest.mark.soak
 async def test_a_site_that_comes_back_is_crawled_again(db: Database, domain: Domain, living: LivingServer) -> None:
     await crawl(db, at=START)
     living.outage(START + DAY, START + 2 * DAY, status=503)

@@ -127,6 +127,7 @@ async def test_a_budget_is_spent_and_twice_the_budget_is_spent_after_the_next_pl
     assert await fetched(db, "SELECT id FROM inbox") == []  # an unchanged price wakes no domain
 
 
+@pytest.mark.soak
 async def test_a_budget_scales_the_gaps_of_a_policy_that_without_one_hold(db: Database) -> None:
     similar = DomainSettings(revisit="similarity", allow_private=True)
     domain = await populated(db, "alike.test", similar)
@@ -157,6 +158,7 @@ async def test_a_delay_that_leaves_fewer_requests_than_are_worth_it_has_a_price_
     assert one.shadow_price.per_request > two.shadow_price.per_request > SETTINGS.min_value
 
 
+@pytest.mark.soak
 async def test_domains_that_share_a_budget_have_one_price_by_their_importance(db: Database) -> None:
     dear = await populated(db, "dear.test", DomainSettings(weight=4.0))
     fair = await populated(db, "fair.test")
@@ -197,6 +199,7 @@ async def test_a_domain_that_is_paused_or_held_leaves_its_part_of_the_overall_bu
     assert soon[0].plan.requests == pytest.approx(both.plan.requests, rel=0.01)
 
 
+@pytest.mark.soak
 async def test_a_budget_in_bytes_has_a_price_for_a_byte_and_so_has_one_of_all_together(db: Database) -> None:
     await populated(db, "dear.test", DomainSettings(weight=4.0, bytes_per_day=10_000))
     await populated(db, "fair.test")
@@ -300,6 +303,7 @@ async def test_a_target_out_of_reach_is_told_with_its_figures(db: Database) -> N
     assert await fetched(db, "SELECT budget_per_day FROM domain_plan WHERE domain_id = %s", poor.id) == [(50,)]
 
 
+@pytest.mark.soak
 async def test_a_budget_too_small_for_the_longest_interval_is_told_and_one_of_nothing_asks_for_nothing(
     db: Database,
 ) -> None:

@@ -67,6 +67,7 @@ async def test_the_return_is_told_at_the_first_good_answer(db: Database, *, is_n
         assert await rows(db, "SELECT magnitude > 0 FROM event WHERE change = 'restored'") == [(is_new or None,)]
 
 
+@pytest.mark.soak
 async def test_a_page_without_text_that_is_as_it_was_makes_no_version(db: Database) -> None:
     async with scripted(db, PAGES | {"/cellar": Said(body="<script>barrels()</script>")}) as (site, domain):
         await site.crawl(db, at=START)

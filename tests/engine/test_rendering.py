@@ -146,6 +146,7 @@ async def test_data_that_change_behind_an_unchanged_shell_are_noticed(db: Databa
     assert changes[0][0] >= len(names)
 
 
+@pytest.mark.soak
 async def test_a_page_that_begins_to_be_rendered_has_not_changed(db: Database, tmp_path: Path) -> None:
     write_app(tmp_path, NAMES[:3])
     with StaticServer(tmp_path) as server:

@@ -81,6 +81,7 @@ async def test_application_built_with_react_is_found_completely(db: Database) ->
     assert not await check_invariants(db)
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 async def test_documentation_with_scripts_is_crawled_without_a_browser(db: Database) -> None:
     with StaticServer(corpus("python3.11-doc")) as server:
@@ -91,6 +92,7 @@ async def test_documentation_with_scripts_is_crawled_without_a_browser(db: Datab
     assert result.stats.rendered == 0
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 async def test_list_that_a_script_fills_under_static_text_is_found(db: Database, tmp_path: Path) -> None:
     write(tmp_path, "list.js", LIST)
@@ -154,6 +156,7 @@ async def test_pages_that_gain_nothing_cost_two_renders_of_a_template(db: Databa
     assert not await check_invariants(db)
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 async def test_banner_that_scripts_add_everywhere_costs_two_renders_of_a_template(db: Database, tmp_path: Path) -> None:
     banner = "We use cookies to make this site better for you and for all of us, and we ask you to agree."
@@ -190,6 +193,7 @@ async def test_raw_copies_are_replaced_when_their_template_needs_a_browser(db: D
     assert not await check_invariants(db)
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 async def test_page_whose_crawl_ended_before_its_probe_is_probed_by_the_next(db: Database, tmp_path: Path) -> None:
     write_app(tmp_path, NAMES[:3])
@@ -225,6 +229,7 @@ async def test_gallery_beside_an_application_costs_two_renders(db: Database, tmp
     assert 1 <= done["gallery", "probe"] + done["gallery", "needed"] <= 2
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 async def test_error_pages_with_a_script_and_status_200_are_no_trap(db: Database) -> None:
     """Each step along the relative links has another template, so a probe of one does not apply to the next."""

@@ -98,6 +98,7 @@ async def test_explain_says_what_the_policy_says_also_of_a_first_wait_that_was_c
         )
 
 
+@pytest.mark.soak
 async def test_of_a_budget_that_binds_the_latest_pages_come_first(db: Database) -> None:
     site = Periods((2.0, 20.0), pages=10)
     async with answering(site.respond) as url:

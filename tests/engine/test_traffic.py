@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from crawler.core.domain import Domain
 from crawler.planner.traffic import find_unusual_traffic, judge_hours
 from crawler.store import domains
@@ -13,6 +15,7 @@ HOUR = timedelta(hours=1)
 DAY_OF_HOURS = 26
 
 
+@pytest.mark.soak
 async def test_an_hour_of_errors_is_told_from_a_day_without(db: Database, domain: Domain, living: LivingServer) -> None:
     seen = {}
     living.slow(0.02)  # far more than the delays of a busy machine

@@ -160,6 +160,7 @@ def vector_url(index_url: str) -> str:
     return index_url
 
 
+@pytest.mark.soak
 async def test_consumer_can_embed_while_pages_change(db: Database, vector_url: str) -> None:
     shop, chance, ended = Shop(), random.Random(11), threading.Event()
 

@@ -135,6 +135,7 @@ def test_a_recrawl_shows_what_it_did_and_where(stack: Stack, domain: Domain, sit
     assert int(again["Not modified"]) > 0
 
 
+@pytest.mark.soak
 def test_the_artifact_of_a_run_names_what_it_found(stack: Stack, runner: Runner, domain: Domain, site: Remote) -> None:
     first = completed(stack, runner.run("recrawl/recrawl", domain=domain.authority))
     site.set_instant(START + timedelta(days=2))
@@ -213,6 +214,7 @@ def test_a_report_is_an_artifact_with_a_history_and_a_folder_of_pages(
     assert (stack.home / "report" / "index.html").exists()
 
 
+@pytest.mark.soak
 def test_the_nightly_prune_reports_what_was_deleted(stack: Stack, runner: Runner, domain: Domain) -> None:
     fill(stack, domain)
     in_database(stack, lambda db: domains.change_settings(db, domain, replace(domain.settings, quota=1), at=START))
@@ -339,6 +341,7 @@ def test_a_secret_block_opens_the_domain_that_names_it(stack: Stack, runner: Run
     assert KEY not in "".join(path.read_text(errors="replace") for path in (stack.home / "logs").rglob("*.log"))
 
 
+@pytest.mark.soak
 def test_a_crawl_notifies_the_address_in_a_secret_block(
     stack: Stack, runner: Runner, domain: Domain, site: Remote
 ) -> None:

@@ -64,6 +64,7 @@ def page_of(script: str) -> str:
     return f"<!doctype html><title>t</title><body><div id=x></div>{tall}<script>{script}</script>"
 
 
+@pytest.mark.soak
 async def test_a_link_is_found_regardless_of_how_a_script_creates_it(browser: Browser) -> None:
     missed = []
     async with browser:

@@ -110,6 +110,7 @@ def test_zero_budget_sends_nothing() -> None:
     assert simulate(world, POLICIES[OURS], budget_per_day=0).requests == 0
 
 
+@pytest.mark.soak
 def test_reported_freshness_is_the_true_one() -> None:
     calibration, worst = rows()[OURS].calibration, rows()[OURS].worst_decile
 
@@ -154,6 +155,7 @@ def test_a_lying_last_modified_does_no_harm() -> None:
     assert ratios["frozen"] == pytest.approx(ratios["log-normal"], abs=1e-9)
 
 
+@pytest.mark.soak
 def test_the_same_jobs_give_the_same_rows_in_processes_of_their_own() -> None:
     jobs = [Job(Made("log-normal", 100, 60.0), 0.1, policy, 1) for policy in (OURS, UNIFORM)]
 

@@ -87,6 +87,7 @@ def site() -> Iterator[Remote]:
         yield remote
 
 
+@pytest.mark.soak
 def test_second_deploy_changes_nothing(deployed: Place) -> None:
     done = deployed.run("deploy")
     assert (done.returncode, done.stdout.strip()) == (0, "Deployments: up to date")
