@@ -355,7 +355,7 @@ async def test_private_address_needs_permission(db: Database) -> None:
 
     assert not receiver.got
     assert "private address" in done.failed[1]
-    assert "nobody serves" in done.failed[2]
+    assert "serves no websites" in done.failed[2]
 
 
 async def test_broken_subscription_does_not_delay_others_and_is_logged(

@@ -191,7 +191,7 @@ def test_an_old_python_is_told_which_one_is_needed() -> None:
     )
     done = subprocess.run([BARE_PYTHON, "-c", ask], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "Python 3.11 or newer is needed" in done.stderr
+    assert "Python 3.11 or newer is required" in done.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -205,7 +205,7 @@ def test_somebody_elses_checkout_is_refused_in_one_line(checkout: Path, tmp_path
     )
     done = subprocess.run([BARE_PYTHON, "-c", ask], cwd=checkout, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "use a checkout of your own" in done.stderr
+    assert "use your own checkout" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -137,7 +137,7 @@ def test_new_user_adds_site_sees_change_ignores_clock_and_sets_target(
     page.get_by_label("Setting", exact=True).select_option("render")
     page.get_by_label("Value; empty for the default").fill("never")
     page.locator("form[action='/domains/set-one'] button").click()
-    expect(page.get_by_role("status")).to_contain_text(re.compile("In a browser: .+ -> never"))
+    expect(page.get_by_role("status")).to_contain_text(re.compile("Browser rendering: .+ -> never"))
     check_usable(page, "changed-setting")
     page.get_by_role("link", name="recrawl").click()
     expect(page.locator(".card")).to_contain_text("target 97%")

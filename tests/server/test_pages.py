@@ -203,7 +203,7 @@ def test_forms_never_redirect_to_another_site(crawled: Site, visitor: Visitor) -
 
 
 def test_adding_registered_or_private_domain_is_rejected(crawled: Site, visitor: Visitor) -> None:
-    assert "is registered already" in visitor.send("/domains/add", url=crawled.url, allow_private="1").words
+    assert "is already registered" in visitor.send("/domains/add", url=crawled.url, allow_private="1").words
     assert "enter a web address" in visitor.send("/domains/add", url=" ").words
     assert "add --allow-private" in visitor.send("/domains/add", url="http://127.0.0.1:9").words
 

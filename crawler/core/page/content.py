@@ -106,7 +106,8 @@ def _read_html(body: bytes, markup: Markup, *, url: Url, header_refresh: tuple[U
     if header_refresh[0] is not None:
         head = replace(head, refresh=header_refresh[0], is_instant_refresh=header_refresh[1])
     text, main = extract_text_and_main(tree)
-    hrefs = [node.attrs.get("href") or node.attrs.get("src") or "" for node in tree.css(_LINKS)]
+    attributes = (node.attrs for node in tree.css(_LINKS))
+    hrefs = [each.get("href") or each.get("src") or "" for each in attributes]
     links = normalize_urls([*hrefs, *filter(None, [head.refresh])], base=base)
     pointers = (node.attrs for node in tree.css(f"img,{META_SELECTOR}"))
     images_and_meta = [" ".join(each.get(name) or "" for name in ("content", "alt", "src")) for each in pointers]

@@ -218,8 +218,9 @@ def _extract_body_blocks(
         elif kind == BREAK_ID:
             yield from _flush_block(current, texts, pointers, translations)
         elif kind in POINTING_IDS and (block := blocks.find_block(node)).is_compared and not _is_empty(node):
-            is_alternate = "alternate" in (node.attrs.get("rel") or "").lower().split()
-            if watched is None and node.attrs.get("hreflang") and is_alternate:  # HTML standard, 4.6.7.1
+            attributes = node.attrs
+            is_alternate = "alternate" in (attributes.get("rel") or "").lower().split()
+            if watched is None and attributes.get("hreflang") and is_alternate:  # HTML standard, 4.6.7.1
                 translations.append(block)
             else:
                 pointers += ((block, pointer) for pointer in _build_pointer_blocks(node, block, base))
@@ -234,8 +235,9 @@ def _is_empty(node: LexborNode) -> bool:
     child = node.child
     while child is not None and child.tag_id == TEXT_ID and not get_text(child).strip():
         child = child.next
-    is_labeled = node.attrs.get("aria-label") or node.attrs.get("title")
-    return child is None and node.tag != "img" and not is_labeled
+    if child is not None or node.tag == "img":
+        return False
+    return not any(node.attrs.get(name) for name in ("aria-label", "title"))
 
 
 def _flush_block(
@@ -249,16 +251,18 @@ def _flush_block(
     text = _collapse_text("".join(texts))
     links = sum(within is block for within in translations)
     others = sum(within is block for within, _ in pointers)
-    # Short enough to be a label and the names of that many languages.
-    max_words = LABEL_WORDS + WORDS_OF_LANGUAGE * (links + others)
-    is_short = len(text.split()) <= max_words and not any(map(str.isdigit, text))
-    is_choice = links > 0 and others <= 1 and is_short
+    is_choice = links > 0 and others <= 1 and _is_short(text, links=links + others)
     if text and not is_choice:
         yield Block(block.css_path, text, tag_path=block.tag_path)
     yield from (pointer for within, pointer in pointers if not (is_choice and within is block))
     texts.clear()
     pointers.clear()
     translations[:] = [within for within in translations if within is not block]
+
+
+def _is_short(text: str, *, links: int) -> bool:
+    """Return whether a text is short enough to be a label and the names of that many languages."""
+    return len(text.split()) <= LABEL_WORDS + WORDS_OF_LANGUAGE * links and not any(map(str.isdigit, text))
 
 
 def _build_pointer_blocks(node: LexborNode, block: _OpenBlock, base: Url) -> Iterator[Block]:
