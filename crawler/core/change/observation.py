@@ -114,7 +114,8 @@ def update_mask_and_diff(mask: NoiseMask, observation: Observation) -> tuple[Noi
     if observation.before:
         known_paths = mask.boilerplate.visits_by_path
         aliases = learn_aliases(volatile.aliases, observation.before, observation.after, known_paths=known_paths)
-        volatile = replace(volatile, aliases=aliases)
+        if aliases is not volatile.aliases:
+            volatile = replace(volatile, aliases=aliases)
     observation = replace(
         observation,
         after=volatile.apply_aliases(observation.after),
