@@ -12,8 +12,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Self, assert_never
 
 from crawler.notify.message_text import format_changes, format_headline, neutralize_mentions
-from crawler.notify.payload import build_webhook_headers, encode_body
+from crawler.notify.payload import encode_body
 from crawler.notify.target import NotifyTarget, TargetKind, add_next_step, parse_command
+from crawler.notify.webhook_signing import build_webhook_headers
 from crawler.store.outbox import Message
 
 if TYPE_CHECKING:  # the web UI imports this module for its feed and needs no client

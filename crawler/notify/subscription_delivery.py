@@ -15,9 +15,10 @@ from crawler.engine.machine import build_child_environment
 from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.notify import target as targets
 from crawler.notify.feed_reader import ConditionChecker, queue_notifications
-from crawler.notify.payload import compute_part_sizes, parse_signing_keys
+from crawler.notify.payload import compute_part_sizes
 from crawler.notify.sender import MAX_CHANGES, DeliveryOutcome, TargetSender
 from crawler.notify.target import FindSecret, TargetKind, TargetUnavailable
+from crawler.notify.webhook_signing import parse_signing_keys
 from crawler.store import outbox, subscriptions
 from crawler.store.database import Database
 from crawler.store.outbox import Message

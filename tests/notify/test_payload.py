@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from crawler.notify.payload import parse_signing_keys
+from crawler.notify.webhook_signing import parse_signing_keys
 
 KEY = bytes(range(100, 132))
 ENCODED = base64.b64encode(KEY).decode()

@@ -11,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect, sync_playwright
 
 from crawler.fetch.browser import BrowserMissing, find_browser
-from crawler.store.report.figures import MAX_SMALL_PAGES
+from crawler.store.report.freshness import MAX_SMALL_PAGES
 from tests.commands import Done, Recrawl, Site, command
 from tests.patience import PATIENCE_S
 from tests.server.conftest import Visitor

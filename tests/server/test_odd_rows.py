@@ -4,7 +4,7 @@ from urllib.parse import urlencode
 
 import psycopg
 
-from crawler.store.report.figures import MAX_SMALL_PAGES
+from crawler.store.report.freshness import MAX_SMALL_PAGES
 from tests.commands import Recrawl, Site
 from tests.patience import until
 from tests.server.conftest import Visitor

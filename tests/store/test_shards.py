@@ -47,7 +47,7 @@ EXCEPTIONS = {
 }
 # Statements that name the domain in another way: by USING, in a placeholder in braces, or in a subquery.
 NAMED_OTHERWISE = {
-    *(("report/figures.py", "IS_STORED"), ("report/figures.py", "COUNT_PAGES"), ("retention/versions.py", "SWEEP")),
+    *(("report/freshness.py", "IS_STORED"), ("report/freshness.py", "COUNT_PAGES"), ("retention/versions.py", "SWEEP")),
     ("retention/versions.py", "LOST"),
     *(("retention/visits.py", "BUCKETS"), ("retention/visits.py", "MERGE")),
 }

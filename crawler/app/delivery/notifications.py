@@ -20,10 +20,10 @@ from crawler.format.kinds import NEWS, parse_kinds
 from crawler.format.values import format_count
 from crawler.notify.delivery import deliver, keep_delivering
 from crawler.notify.message_text import format_headline
-from crawler.notify.payload import parse_signing_keys
 from crawler.notify.subscription_delivery import DeliveryContext, DeliveryStats, explain_not_run_here, may_run
 from crawler.notify.subscription_delivery import send_test as send_test_message
 from crawler.notify.target import check_target, get_signed_text
+from crawler.notify.webhook_signing import parse_signing_keys
 from crawler.plugins import load_plugins
 from crawler.runtime.keys.home_keys import build_command_signer
 from crawler.runtime.secrets import build_secret_finder, explain_missing_in_worker, read_variable_secret

@@ -43,7 +43,7 @@ from crawler.store.report.feed import (
     require_stored,
 )
 from crawler.store.report.feed_listener import listen_to_feed
-from crawler.store.report.figures import (
+from crawler.store.report.freshness import (
     ALL,
     ANY_AGE,
     FAILING,

@@ -9,7 +9,7 @@ from crawler.core.change.change import Change
 from crawler.core.domain import Domain
 from crawler.core.http.traffic import TrafficHour
 from crawler.store.database import Database
-from crawler.store.report.figures import MAX_AGE, Totals, count_if_large, read_totals
+from crawler.store.report.freshness import MAX_AGE, Totals, count_if_large, read_totals
 from crawler.store.rows import fetch_dict, fetch_dicts, fetch_values
 
 # The visits of a domain are one key range in each partition. A dead link, which never was a page, is not gone.

@@ -10,7 +10,7 @@ from crawler.core.visit.visit import State
 from crawler.store import claim, domains, record, report
 from crawler.store.database import Database
 from crawler.store.report import CountState
-from crawler.store.report.figures import MAX_AGE, MAX_SMALL_PAGES
+from crawler.store.report.freshness import MAX_AGE, MAX_SMALL_PAGES
 from tests.store.conftest import START
 from tests.store.made_up import look, status, take, targets
 from tests.store.report.test_reports import LATER, walked

@@ -1,4 +1,4 @@
-"""Figures of domains. For a large domain they are computed once an hour and stored.
+"""Freshness and counts of domains. For a large domain they are computed once an hour and stored.
 
 A small domain is counted at query time. The figures of a large one date from the last plan or the end of the last large
 crawl; counted_at says when.
