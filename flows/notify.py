@@ -22,7 +22,7 @@ TIME_LIMIT = timedelta(minutes=4)  # the next run starts after five minutes, and
 async def notify(at: str = "") -> State[dict[str, int]]:
     """Send the due notifications: new changes, digests, and messages that failed before.
 
-    A run with failed messages ends in the state NotAllTold, of the type Completed: all others were sent, and the next
+    A run with failed messages ends in the state NotAllDelivered, of the type Completed: all others were sent, and the next
     runs try again.
 
     Args:
@@ -35,8 +35,8 @@ async def notify(at: str = "") -> State[dict[str, int]]:
         await show_delivery(stats)
         waiting = await count_failing(db)
     counts = {"changes": stats.changes, "messages": stats.messages, "failed": len(stats.undelivered)}
-    if stats.undelivered:  # the name of the state is for automations: prefect.flow-run.NotAllTold
-        return Completed(name="NotAllTold", message=" ".join(describe_undelivered(stats)), data=counts)
+    if stats.undelivered:  # the name of the state is for automations: prefect.flow-run.NotAllDelivered
+        return Completed(name="NotAllDelivered", message=" ".join(describe_undelivered(stats)), data=counts)
     message = f"{format_delivered(stats.changes, stats.messages)}."
     if waiting:
         message += f" {format_count(waiting, 'subscription')} that failed before will be tried later."

@@ -48,7 +48,7 @@ async def audit(domain: str = "", at: str = "") -> dict[str, int]:
         figures = {"visits": off.agreement.visits} | {name: getattr(off.agreement, name) for name in names}
         # Audits show that the reported freshness is wrong; scheduled visits, that pages change more or less often than
         # estimated.
-        event = "recrawl.calibration.off" if off.by_chance else "recrawl.chances.off"
+        event = "recrawl.calibration.off" if off.by_chance else "recrawl.estimates.off"
         emit(event, off.name, figures, kind="calibration")
     await show_markdown(render_audits(audits), key="audit-result", description="Audit results")
     return {each.domain.authority: each.drawn for each in audits}

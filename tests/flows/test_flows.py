@@ -387,13 +387,13 @@ def test_the_state_of_a_notify_run_shows_failed_deliveries(
     in_database(stack, lambda db: recrawl(db, domain, at=later))
 
     an_hour_later = (later + timedelta(hours=1)).isoformat()
-    tried = completed(stack, runner.run("notify/notify", at=an_hour_later), name="NotAllTold")
+    tried = completed(stack, runner.run("notify/notify", at=an_hour_later), name="NotAllDelivered")
     again = completed(stack, runner.run("notify/notify", at=an_hour_later))
     in_database(stack, lambda db: subscriptions.remove_subscription(db, made.id))
 
     assert tried["state"]["type"] == "COMPLETED"
     assert f"Subscription {made.id} failed: env:NOBODY_HAS_SET_THIS is not available" in tried["state"]["message"]
-    assert "1 that failed before are left alone for a while" in again["state"]["message"]
+    assert "1 subscription that failed before will be tried later" in again["state"]["message"]
 
 
 def test_an_audit_shows_what_it_drew(stack: Stack, runner: Runner, domain: Domain) -> None:
