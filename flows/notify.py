@@ -22,8 +22,8 @@ TIME_LIMIT = timedelta(minutes=4)  # the next run starts after five minutes, and
 async def notify(at: str = "") -> State[dict[str, int]]:
     """Send the due notifications: new changes, digests, and messages that failed before.
 
-    A run with failed messages ends in the state NotAllDelivered, of the type Completed: all others were sent, and the next
-    runs try again.
+    A run with failed messages ends in the state NotAllDelivered, of the type Completed: all others were sent, and the
+    next runs try again.
 
     Args:
         at: Knowledge time, such as 2026-01-31T12:00:00Z; empty for now.
