@@ -115,7 +115,10 @@ def _build_rule(row: dict[str, Any]) -> PageRule:
         max_interval=_decode_span(row["max_interval_s"]),
         weight=None if row["weight"] is None else float(row["weight"]),  # JSON turns 1.0 into 1
         view=View(tuple(row["ignore"]), tuple(row["watch"]), tuple(row["ignore_text"])),
-        **{name: row[name] for name in ("pattern", "once", "max_pages", "render")},
+        pattern=row["pattern"],
+        once=row["once"],
+        max_pages=row["max_pages"],
+        render=row["render"],
     )
 
 

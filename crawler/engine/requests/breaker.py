@@ -10,6 +10,7 @@ from crawler.core.visit.visit import FIRST_RETRY, Visit
 from crawler.engine.store_port import LeasedStore
 
 # Suspension of a domain when a single page demands a longer wait than one page may demand for all.
+VISITS_UNTIL_OUTAGE = 5  # visits in a row without a response or with a 5xx
 DOUBTFUL_SUSPENSION = timedelta(hours=1)
 
 
@@ -33,7 +34,7 @@ class CircuitBreaker:
     @property
     def is_in_doubt(self) -> bool:
         """Return whether so many visits are deferred that the domain itself must be checked."""
-        return len(self.pending) >= (1 if self.is_half_open else 5)
+        return len(self.pending) >= (1 if self.is_half_open else VISITS_UNTIL_OUTAGE)
 
     def add_visit(self, visit: Visit) -> list[Visit]:
         """Add a visit; return the visits that can be recorded now."""

@@ -28,7 +28,6 @@ from crawler.store.rows import decode_fingerprint, fetch_rows
 STATES = {state.value: state for state in State}  # faster than State(value)
 BY_AUDIT = RequestReason.BY_AUDIT
 REQUESTS_BY_VALUE = {reason.value: reason for reason in RequestReason}
-COPIED_FIELDS = ("key", "url", "depth", "cash", "received_bytes", "visits", "due_at", "activity_ahead", "redirects")
 # Read only for selected pages, because these are most of a page's columns.
 DETAILS = """
     SELECT p.key, l.targets, coalesce(l.external_domains, '{}'), coalesce(l.external_link_counts, '{}'), p.status,
@@ -110,7 +109,15 @@ def _build_target(
     if by_head is not None:
         sends_head = context.should_send_head(group, body_bytes=row.received_bytes) != is_check_due
     return Target(
-        **{name: getattr(row, name) for name in COPIED_FIELDS},
+        key=row.key,
+        url=row.url,
+        depth=row.depth,
+        cash=row.cash,
+        received_bytes=row.received_bytes,
+        visits=row.visits,
+        due_at=row.due_at,
+        activity_ahead=row.activity_ahead,
+        redirects=row.redirects,
         state=STATES[row.state],
         rate_estimate=RateEstimate(row.a, row.b),
         terms=pages.terms[n],

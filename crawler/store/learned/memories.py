@@ -178,7 +178,10 @@ def build_codec(kind: Any) -> Codec:
     origin, args = get_origin(kind), get_args(kind)
     if origin is UnionType:
         (each,) = (build_codec(arg) for arg in args if arg is not NoneType)
-        return Codec(*(lambda value, convert=f: None if value is None else convert(value) for f in each))
+        return Codec(
+            lambda value: None if value is None else each.encode(value),
+            lambda value: None if value is None else each.decode(value),
+        )
     if origin is Mapping:
         pair = build_codec(GenericAlias(tuple, args))
         return Codec(lambda value: list(map(pair.encode, value.items())), lambda value: dict(map(pair.decode, value)))
