@@ -1,5 +1,6 @@
 """Connections, transactions and the state of the schema of a Postgres database."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -51,8 +52,14 @@ class Database:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
         """Run the block in a transaction, which is committed at its end and rolled back by any exception."""
+        task = asyncio.current_task()
+        cancellations = task.cancelling() if task else 0
         try:
             async with self.pool.connection() as connection, connection.transaction():
+                # Before Python 3.12, `asyncio.wait_for`, which the pool uses, drops a cancellation that arrives
+                # together with the connection; a task with a loop would then never end.
+                if task and task.cancelling() > cancellations:
+                    raise asyncio.CancelledError
                 yield connection
         except UNAVAILABLE_ERRORS as error:
             raise StoreUnavailable(f"the database does not respond: {format_one_line(error)}") from error
