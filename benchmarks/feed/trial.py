@@ -85,8 +85,8 @@ def main(arguments: Sequence[str]) -> int:
         "writers killed": sum(each.kills for each in results),
         "consumers killed": sum(each.consumer_kills for each in results),
     }
-    print(json.dumps(reported) if given.json else ", ".join(f"{many:,} {what}" for what, many in reported.items()))
-    print("all changes were delivered exactly once and in order")
+    text = json.dumps(reported) if given.json else ", ".join(f"{many:,} {what}" for what, many in reported.items())
+    print(text if given.json else f"{text}\nall changes were delivered exactly once and in order")
     return 0
 
 

@@ -107,7 +107,7 @@ async def test_restore_needs_a_home_without_domains(site: Site, database_url: st
     assert "/aa" in told.out
     again = command("db", "restore", f"{file}", database_url=None, home=home)
     assert again.code == 2
-    assert "already has 1 domains" in again.complaint
+    assert "registered domains: 1" in again.complaint
 
 
 def test_invalid_or_truncated_dump_leaves_the_database_empty(

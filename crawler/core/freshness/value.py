@@ -1,4 +1,4 @@
-"""The value of a visit, and the gap after which it reaches the shadow price (SCHEDULING, section 5).
+"""The value of a visit, and the gap after which it reaches the shadow price.
 
 Source: the marginal gain in importance-weighted freshness, from Cho and Garcia-Molina, "Effective page refresh policies
 for Web crawlers", TODS 2003, with the threshold form of Azar et al., PNAS 2018; averaged over the Gamma posterior.

@@ -28,7 +28,7 @@ from crawler.core.rendering.memory import NO_RENDERS, RenderMemory
 from crawler.core.rendering.outcome import NO_RENDERING, RenderRecord
 from crawler.core.soft_errors import NO_SOFT_ERRORS, SoftErrorMemory, SoftErrorSignals
 
-HINT_PRIOR_WEIGHT, HINT_PRIOR_CHANCE = 5.0, 0.2  # prior of a list's hints: weight in hints, and mean (SCHEDULING, 3)
+HINT_PRIOR_WEIGHT, HINT_PRIOR_CHANCE = 5.0, 0.2  # prior of a list's hints: weight in hints, and mean
 FIRST_RETRY = timedelta(hours=1)  # after a failed visit
 NEVER = datetime(9999, 12, 31, tzinfo=UTC)  # due time of a fetched page with rule `once`
 

@@ -62,8 +62,8 @@ def restore_database(settings: Settings, file: Path) -> Iterator[str]:
         url = cluster.build_url(CRAWL_DATABASE)
         if database.read_schema_state(url) is not database.SchemaState.EMPTY:
             if count := database.count_registered_domains(url):
-                place = f"{settings.home} already has {count} domains"
-                raise BadInput(f"{place}: set RECRAWL_HOME to another folder to restore")
+                place = f"{settings.home} is not empty (registered domains: {count})"
+                raise BadInput(f"{place}; set RECRAWL_HOME to another folder to restore")
             cluster.drop_database(CRAWL_DATABASE)
             cluster.create_database(CRAWL_DATABASE)
         _run_program("pg_restore", url, *RESTORE, f"{file}", is_restore=True)
