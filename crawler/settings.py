@@ -13,7 +13,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, Settin
 from crawler import __version__
 from crawler.core.budget.ledger import SharedBudget
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness.terms import CrawlDefaults
+from crawler.core.freshness.visit_terms import CrawlDefaults
 from crawler.errors import BadInput
 from crawler.secret_files import add_password, read_variable
 from crawler.times import parse_span

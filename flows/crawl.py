@@ -17,11 +17,11 @@ from crawler.app.running.local_stack import get_web_ui_origin
 from crawler.app.status import WaitReason, format_wait
 from crawler.clock import Clock
 from crawler.settings import get_settings
-from flows.ending import build_run_name, end_early, report_errors, stop_on_sigterm
 from flows.form import SettingsForm, build_patch, parse_instant, update_forms
 from flows.lease import Progress, run_as_task, show_markdown, try_prefect_call
 from flows.notify import show_delivery
 from flows.result import render_markdown, summarize_shift
+from flows.run_ending import build_run_name, end_early, report_errors, stop_on_sigterm
 
 STACK = "RECRAWL_STACK"  # set by the local stack, so that it can free the leases of its dead runs
 MAX_NAMED = 3  # waiting domains listed in the message of a run's state

@@ -10,9 +10,9 @@ from crawler.app.delivery.notifications import DeliveryStats, count_failing, del
 from crawler.clock import Clock
 from crawler.format.values import format_count, format_delivered, format_undelivered
 from crawler.settings import get_settings
-from flows.ending import report_errors
 from flows.form import parse_instant
 from flows.lease import show_markdown
+from flows.run_ending import report_errors
 
 TIME_LIMIT = timedelta(minutes=4)  # the next run starts after five minutes, and sends what is left
 

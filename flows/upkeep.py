@@ -12,9 +12,9 @@ from crawler.app.running import maintenance
 from crawler.format.reports import format_agreement, format_plan, render_markdown_table
 from crawler.format.values import format_bytes, format_share
 from crawler.settings import get_settings
-from flows.ending import build_run_name, report_errors
 from flows.form import parse_instant, update_forms
 from flows.lease import emit, show_markdown, try_prefect_call
+from flows.run_ending import build_run_name, report_errors
 
 MAX_DOMAINS = 100  # domains per artifact; the most relevant ones come first
 DAY = timedelta(days=1)

@@ -146,14 +146,14 @@ class KindPrior(Table, table=True):
 
 
 class DomainMemory(DomainTable, table=True):
-    """Something learned from the visits of a domain, packed; one row per kind (crawler/store/learned/memories.py)."""
+    """Something learned from the visits of a domain, packed; one row per kind (store/learned/domain_memory.py)."""
 
     kind: str = columns.text(key=True)
     memory: bytes = columns.bytea()
 
 
 class DomainTrust(DomainTable, table=True):
-    """The reliability of the validators of one group of pages (crawler/core/validators.py).
+    """The reliability of the validators of one group of pages (crawler/core/validator_trust.py).
 
     prior_no: the group.  revisits: revisits dispatched since the last lie.  stats: findings of visits, by validator.
     """

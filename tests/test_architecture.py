@@ -29,7 +29,7 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "alembic": ("migrations/", "crawler/store/"),
     "apprise": ("crawler/notify/services.py",),
     "jinja2": ("crawler/server/ui/templating.py",),
-    "lxml": ("crawler/core/page/xpath.py", "crawler/core/page/lists/xml.py", "labs/replay/history.py"),
+    "lxml": ("crawler/core/page/xpath.py", "crawler/core/page/lists/sitemap_and_feed_xml.py", "labs/replay/history.py"),
     "mcp": ("crawler/mcp/",),
     "markupsafe": ("crawler/server/",),
     "numpy": ("crawler/core/", "labs/"),
@@ -61,7 +61,7 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
         "crawler/core/page/content.py",
         "crawler/core/page/blocks.py",
         "crawler/core/page/outline.py",
-        "crawler/core/page/pick.py",
+        "crawler/core/page/selector_finder.py",
         "crawler/core/page/script_signs.py",
         "crawler/core/page/selectors.py",
         "crawler/core/page/xpath.py",
@@ -77,7 +77,7 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "uvicorn": ("crawler/runtime/prefect/program.py", "crawler/server/connections.py", "crawler/server/server.py"),
     "xxhash": ("crawler/core/page/fingerprint.py",),
     "yaml": ("crawler/runtime/", "crawler/export/markdown.py"),
-    "yarl": ("crawler/fetch/http.py", "crawler/fetch/webhook.py"),
+    "yarl": ("crawler/fetch/http_client.py", "crawler/fetch/webhook.py"),
     "compression": ("crawler/store/compression.py",),
 }
 

@@ -13,7 +13,7 @@ from tests.core.page import test_fingerprint
 from tests.core.visit import test_lifecycle, test_visit
 from tests.engine import test_changes, test_kill, test_living
 from tests.engine import test_lifecycle as test_lives
-from tests.fetch import test_http
+from tests.fetch import test_http_client
 from tests.store.record import test_cash, test_record
 
 Shown = tuple[Callable[..., object], ...]
@@ -21,7 +21,7 @@ Shown = tuple[Callable[..., object], ...]
 CHANGE: Mapping[str, Shown] = {
     "conditional requests are off by default or half wired (StormCrawler, Heritrix, Nutch)": (
         test_living.test_the_second_look_sends_both_validators_verbatim,
-        test_http.test_validators_are_sent_back_verbatim,
+        test_http_client.test_validators_are_sent_back_verbatim,
         test_changes.test_an_etag_goes_back_as_it_came_whatever_it_looks_like,
     ),
     "our own clock is sent as If-Modified-Since (Nutch, urlwatch)": (

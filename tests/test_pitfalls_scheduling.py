@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from tests.cli import test_reference
-from tests.core.freshness import test_selection, test_value
+from tests.core.freshness import test_selection, test_visit_value
 from tests.core.opic import test_opic
 from tests.core.visit import test_visit
 from tests.engine import test_changes, test_kill
@@ -28,7 +28,7 @@ SCHEDULING: Mapping[str, Shown] = {
         test_cash.test_a_leaf_pays_the_virtual_page_which_pays_all_pages,
     ),
     "the next time lands in the past (Nutch)": (
-        test_value.test_page_is_due_within_bounds_when_its_value_reaches_the_price,
+        test_visit_value.test_page_is_due_within_bounds_when_its_value_reaches_the_price,
         test_visit.test_next_visit_is_never_in_the_past_and_within_the_longest_interval,
     ),
     "a ceiling of the interval wipes signature and modified time of the most stable pages (Nutch)": (

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psutil
 
-from crawler.runtime.children import send_signal, wait_for_end
+from crawler.runtime.background_processes import send_signal, wait_for_end
 from crawler.runtime.machine import Process, find_process
 
 # The run's folder, in the environment of all that the run starts. No RECRAWL_ in front: some tests take those away.

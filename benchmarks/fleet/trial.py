@@ -32,7 +32,7 @@ from benchmarks.harness.command import CommandFailed
 from benchmarks.harness.database import HOME, empty
 from benchmarks.harness.machine import described
 from benchmarks.harness.table import table
-from crawler.runtime.children import SERVICE_TAG
+from crawler.runtime.background_processes import SERVICE_TAG
 from crawler.runtime.environment import PrefectApi
 from crawler.runtime.machine import find_free_port
 from crawler.runtime.postgres.cluster import Cluster, borrow_postgres

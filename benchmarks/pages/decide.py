@@ -22,7 +22,7 @@ from benchmarks.harness.table import table
 from benchmarks.harness.timings import percentile_ms
 from benchmarks.pages.documents import PACKAGES, Document, build_response, document, documents, of_size
 from crawler.core.change.change import Change
-from crawler.core.change.observation import Observation, update_mask
+from crawler.core.change.mask_learning import Observation, update_mask
 from crawler.core.http.urls import compute_page_key
 from crawler.core.noise.words import mask_numbers, split_words
 from crawler.core.page.outline import extract_blocks

@@ -20,7 +20,7 @@ from benchmarks.harness.timings import backend_of, cpu_of, percentile_ms
 from benchmarks.store.aged import aged
 from crawler.core.domain import Lease
 from crawler.core.http.urls import PageKey
-from crawler.engine.machine import prepare_memory
+from crawler.engine.machine_load import prepare_memory
 from crawler.store import frontier
 from crawler.store.database import Database, open_database
 from tests.store.made_up import USUAL

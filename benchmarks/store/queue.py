@@ -26,7 +26,7 @@ from benchmarks.store.visits import Kind, Spent, one_batch
 from benchmarks.store.workers import Work, all_ready, at_once
 from crawler.cli.plot import Chart, Series
 from crawler.core.domain import Lease
-from crawler.engine.machine import prepare_memory
+from crawler.engine.machine_load import prepare_memory
 from crawler.runtime.postgres.cluster import Cluster, borrow_postgres
 from crawler.store.database import open_database
 from labs.charts import write_figures

@@ -12,14 +12,14 @@ from crawler.core.change.explain import ExplainedBlock, MaskReason, explain_bloc
 from crawler.core.domain import Domain
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url, get_path_and_query
-from crawler.core.page.pick import find_selector
+from crawler.core.page.selector_finder import find_selector
 from crawler.core.page.selectors import FULL_VIEW, View, merge_views
 from crawler.core.page_rules import PageRule, PageRules
 from crawler.engine.parsing.parser_pool import DomainParser, ParserPool
 from crawler.errors import BadInput
 from crawler.format.values import REPLACEMENT, sanitize_text
 from crawler.store import report
-from crawler.store.learned.memories import read_mask
+from crawler.store.learned.domain_memory import read_mask
 from crawler.store.report import VersionContent
 
 MAX_EXPRESSION_CHARS = 300  # of the text from which an expression is made

@@ -26,7 +26,7 @@ from crawler.core.domain import Domain, Lease
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Authority, Url, get_authority, get_path_and_query
 from crawler.engine.coordinator import BAD_PATTERN, CrawlLimits
-from crawler.engine.machine import prepare_memory
+from crawler.engine.machine_load import prepare_memory
 from crawler.engine.resources import open_resources
 from crawler.engine.shift import ShiftHooks, build_holder_name, run_shift
 from crawler.engine.stats import CrawlStats, LeaseResult, NotablePage, ShiftResult

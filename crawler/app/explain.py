@@ -23,7 +23,7 @@ from crawler.planner.page_value import Due, compute_chance_unchanged, compute_du
 from crawler.plugins import add_plugin_defaults, load_plugins
 from crawler.settings import Settings
 from crawler.store import domains, record, report
-from crawler.store.learned.memories import read_mask
+from crawler.store.learned.domain_memory import read_mask
 from crawler.store.report import AnnouncedDate, Explanation, FeedItem, ListReport, PageFacts
 
 

@@ -11,7 +11,7 @@ from crawler.core.page.selectors import FULL_VIEW, View
 from crawler.core.page_rules import PageRules
 from crawler.engine.parsing.parser_pool import DomainParser, ParserPool
 from crawler.store.database import Database
-from crawler.store.learned.memories import read_mask
+from crawler.store.learned.domain_memory import read_mask
 from crawler.store.report import VersionContent
 
 CONTEXT = 1  # unchanged blocks beside a change

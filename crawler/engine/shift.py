@@ -16,7 +16,7 @@ from crawler.clock import Clock
 from crawler.core.domain import Domain, Lease
 from crawler.core.http.response import Unreached
 from crawler.engine.coordinator import CrawlLimits, crawl_lease, release_lease
-from crawler.engine.processes.worker import WorkerLost
+from crawler.engine.processes.worker_handle import WorkerLost
 from crawler.engine.processes.worker_pool import WorkerPool, open_worker_pool
 from crawler.engine.resources import CrawlResources
 from crawler.engine.stats import CrawlStats, LeaseResult, ShiftResult

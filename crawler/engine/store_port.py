@@ -23,7 +23,7 @@ from crawler.settings import Settings
 from crawler.store import claim, frontier, record
 from crawler.store.claim import Grant, LeaseEnd
 from crawler.store.database import Database
-from crawler.store.learned.memories import load_memories
+from crawler.store.learned.domain_memory import load_memories
 from crawler.store.record import Batch, ListChunk, ListChunkResult, StoredBody
 
 log = logging.getLogger("recrawl.crawl")

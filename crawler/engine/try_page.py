@@ -9,7 +9,7 @@ from functools import partial
 from crawler.clock import Clock
 from crawler.core.budget.hours import find_opening
 from crawler.core.change.mask import NO_MASK, NoiseMask
-from crawler.core.change.observation import Observation, update_mask
+from crawler.core.change.mask_learning import Observation, update_mask
 from crawler.core.domain import Domain
 from crawler.core.http.response import Fetched, Response
 from crawler.core.http.urls import Url

@@ -8,16 +8,21 @@ from functools import partial
 
 from crawler.core.change.change import Change
 from crawler.core.change.edits import BoilerplateEdit
-from crawler.core.change.observation import pop_boilerplate_edit
-from crawler.core.freshness.terms import RequestReason
+from crawler.core.change.mask_learning import pop_boilerplate_edit
+from crawler.core.freshness.visit_terms import RequestReason
 from crawler.core.http.response import NO_VALIDATORS, Fetched, NotModified, Response, Unreached, Validators
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.page.fingerprint import Fingerprint, count_distance_bits
-from crawler.core.page.lists.source import is_list_body
+from crawler.core.page.lists.list_text import is_list_body
 from crawler.core.page.lists.url_list import ListKind
 from crawler.core.page.snapshot import Parsed
 from crawler.core.soft_errors import SoftError, is_probe_due, record_probe_response, record_probe_sent
-from crawler.core.validators import build_spared_visit, choose_validators_to_verify, is_unchanged_by_head, judge_head
+from crawler.core.validator_trust import (
+    build_spared_visit,
+    choose_validators_to_verify,
+    is_unchanged_by_head,
+    judge_head,
+)
 from crawler.core.visit import decide, lifecycle
 from crawler.core.visit.lists import add_list_result, build_list_visit, build_no_list_visit
 from crawler.core.visit.soft_errors import may_be_soft_404, update_soft_error_memory

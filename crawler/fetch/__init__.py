@@ -8,5 +8,5 @@ receivers. `guard_sockets` checks addresses in a process whose libraries open th
 
 from crawler.fetch.connection import Proxy, build_ssl_context
 from crawler.fetch.guard import NOT_AN_ADDRESS, PRIVATE, find_refusal, guard_sockets
-from crawler.fetch.http import DomainCookies, Http
+from crawler.fetch.http_client import DomainCookies, Http
 from crawler.fetch.webhook import WebhookClient

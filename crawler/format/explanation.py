@@ -6,7 +6,7 @@ from datetime import datetime
 from crawler.core.change.word_diff import diff_words, format_runs, shorten_runs
 from crawler.core.freshness.estimates import compute_credible_interval
 from crawler.core.freshness.prior import OTHER_TEMPLATES
-from crawler.core.freshness.terms import USER_REQUESTS, RequestReason, VisitTerms
+from crawler.core.freshness.visit_terms import USER_REQUESTS, RequestReason, VisitTerms
 from crawler.core.http.robots import parse_robots
 from crawler.core.http.urls import ExclusionReason, Scope, Url
 from crawler.core.soft_errors import MAX_WITHHELD

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from crawler.core import validators as decisions
+from crawler.core import validator_trust as decisions
 from crawler.core.http.response import Validators
-from crawler.core.validators import SENT_VALIDATORS, Validator, ValidatorTrust, apply_suspicion
+from crawler.core.validator_trust import SENT_VALIDATORS, Validator, ValidatorTrust, apply_suspicion
 from crawler.store.learned.credibility import TrustRow
 
 VALIDATOR_NAMES = {Validator.ETAG: "ETag", Validator.LAST_MODIFIED: "Last-Modified"}

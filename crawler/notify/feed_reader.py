@@ -20,7 +20,7 @@ from crawler.engine.parsing.parser_pool import DomainParser, ParserPool
 from crawler.notify.payload import build_content
 from crawler.store import domains, report
 from crawler.store.database import Database
-from crawler.store.learned.memories import read_mask
+from crawler.store.learned.domain_memory import read_mask
 from crawler.store.outbox import ChangeNotification, put_notifications
 from crawler.store.report import ChangeFilter, EventKind, FeedItem, VersionContent
 from crawler.store.subscriptions import Subscription, SubscriptionOptions, read_previous_page

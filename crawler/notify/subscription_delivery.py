@@ -11,7 +11,7 @@ from uuid import uuid4
 from crawler.core.alert.timing import compute_next_try, should_give_up
 from crawler.core.http.backoff import parse_retry_after
 from crawler.core.http.credentials import parse_reference
-from crawler.engine.machine import build_child_environment
+from crawler.engine.machine_load import build_child_environment
 from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.notify import target as targets
 from crawler.notify.feed_reader import ConditionChecker, queue_notifications
@@ -219,7 +219,7 @@ async def _find_signing_key(context: DeliveryContext, subscription: Subscription
 async def _record_outcome(
     context: DeliveryContext, subscription: Subscription, sent: Message, outcome: DeliveryOutcome, stats: DeliveryStats
 ) -> bool:
-    """Record the outcome of a sent. Return whether the next sent may be sent."""
+    """Record the outcome of a message. Return whether the next message may be sent."""
     now = context.now()
     if not outcome.why_not:
         await outbox.record_delivery(context.db, sent, at=now)
@@ -227,7 +227,7 @@ async def _record_outcome(
         stats.positions.update(change["position"] for change in sent.changes)
         return True
     facts = {"subscription": subscription.id, "token": str(sent.token), "why": outcome.why_not}
-    log.info("sent.not_taken", extra=facts)
+    log.info("message.not_taken", extra=facts)
     stats.failed[subscription.id] = outcome.why_not
     requested_wait = parse_retry_after(outcome.retry_after, now=now, server_date=outcome.date)
     waiting_since = max(sent.created_at, subscription.failing_since or sent.created_at)

@@ -7,8 +7,13 @@ from enum import StrEnum
 from crawler.core.freshness.estimates import DAY, compute_fresh_chance, compute_magnitude_factor
 from crawler.core.freshness.policies import ValuePolicy
 from crawler.core.freshness.signals import SignalState, combine_page_signals, compute_aged_days, compute_days_ahead
-from crawler.core.freshness.terms import VisitTerms
-from crawler.core.freshness.value import compute_due_gap, compute_phase, compute_values_with_signals, compute_weight
+from crawler.core.freshness.visit_terms import VisitTerms
+from crawler.core.freshness.visit_value import (
+    compute_due_gap,
+    compute_phase,
+    compute_values_with_signals,
+    compute_weight,
+)
 from crawler.core.http.urls import compute_page_key
 from crawler.core.page_rules import PageRules
 from crawler.core.visit.visit import State

@@ -23,7 +23,7 @@ from crawler.plugins.points import NotUsable, PluginGroup
 
 if TYPE_CHECKING:  # it imports numpy, which parser processes do not need
     from crawler.core.freshness.policies import VisitResult
-    from crawler.core.freshness.terms import CrawlDefaults
+    from crawler.core.freshness.visit_terms import CrawlDefaults
 
 log = logging.getLogger("recrawl.plugins")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
-from crawler.runtime.children import TAG
+from crawler.runtime.background_processes import TAG
 from crawler.runtime.keys.home_keys import list_own_origins
 
 POOL = "recrawl"

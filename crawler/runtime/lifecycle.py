@@ -11,8 +11,8 @@ from uuid import UUID
 import psutil
 
 from crawler.errors import StackFailed
-from crawler.runtime import children, stack
-from crawler.runtime.children import Child, Report
+from crawler.runtime import background_processes, stack
+from crawler.runtime.background_processes import Child, Report
 from crawler.runtime.environment import PrefectApi, build_client_environment
 from crawler.runtime.machine import HOME_FOLDERS, Process, ensure_private_folder, hold_lock
 from crawler.runtime.postgres.cluster import find_running_postgres, keep_postgres, release_postgres
@@ -37,7 +37,10 @@ def start_stack(settings: Settings, *, report: Report, deployments: Path = DEPLO
     for name in HOME_FOLDERS:
         ensure_private_folder(home, name)
     with _hold_stack_lock(home, report):
-        was_down = not children.list_tagged(children.ensure_tag(home)) and find_running_postgres(home) is None
+        was_down = (
+            not background_processes.list_tagged(background_processes.ensure_tag(home))
+            and find_running_postgres(home) is None
+        )
         try:
             return _start_parts(home, settings, deployments=deployments, report=report)
         except BaseException:  # also after an interrupt: half a stack is useless
@@ -59,7 +62,7 @@ def _hold_stack_lock(home: Path, report: Report) -> AbstractContextManager[None]
 
 
 def _start_parts(home: Path, settings: Settings, *, deployments: Path, report: Report) -> Stack:
-    external = stack.find_external_api(settings, children.find_child(home, children.SERVER))
+    external = stack.find_external_api(settings, background_processes.find_child(home, background_processes.SERVER))
     if external is not None and not stack.is_responding(None, external):
         hint = "start it or unset PREFECT_API_URL"
         raise StackFailed(f"no Prefect server responds at {external.url} (PREFECT_API_URL): {hint}")
@@ -124,7 +127,10 @@ def _ensure_worker(
     """Register the deployments and return the worker; clean up after a dead worker before starting a new one."""
     worker, is_ours = find_worker(home, api=api, database_url=url), server is not None
     if worker is None:
-        own_server, tag = children.find_child(home, children.SERVER), children.ensure_tag(home)
+        own_server, tag = (
+            background_processes.find_child(home, background_processes.SERVER),
+            background_processes.ensure_tag(home),
+        )
         clean_up(tag, excluding=own_server.process if own_server else None, database_url=url, report=report)
         if is_ours:  # the pool of an external server may have other users
             clear_runs(api, report=report)
@@ -136,7 +142,7 @@ def _ensure_worker(
 
 def clean_up(tag: str, *, excluding: Process | None = None, database_url: str, report: Report) -> None:
     """End the processes of a dead worker, or of one for another server, and release the leases of its runs."""
-    children.end_processes([each for each in children.list_tagged(tag) if each != excluding])
+    background_processes.end_processes([each for each in background_processes.list_tagged(tag) if each != excluding])
 
     async def free_leases() -> int:
         async with open_database(database_url, max_connections=1) as db:
@@ -148,11 +154,14 @@ def clean_up(tag: str, *, excluding: Process | None = None, database_url: str, r
 
 def _stop_parts(home: Path, settings: Settings, *, report: Report) -> bool:
     """Stop the stack. Return whether anything was running. The caller holds the lock."""
-    tag, cluster = children.ensure_tag(home), find_running_postgres(home)
-    processes = children.list_tagged(tag)
+    tag, cluster = background_processes.ensure_tag(home), find_running_postgres(home)
+    processes = background_processes.list_tagged(tag)
     if not processes and cluster is None:
         return False
-    server, worker = children.find_child(home, children.SERVER), children.find_child(home, children.WORKER)
+    server, worker = (
+        background_processes.find_child(home, background_processes.SERVER),
+        background_processes.find_child(home, background_processes.WORKER),
+    )
     api = stack.find_worker_api(home, settings)
     runs: Sequence[UUID] = ()
     if api is not None:
@@ -160,19 +169,21 @@ def _stop_parts(home: Path, settings: Settings, *, report: Report) -> bool:
         runs = _cancel_runs(api, None if stack.is_own_api(server, api.url) else find_run_ids(processes), report=report)
     if worker is not None:
         report("Worker: stopping")
-        children.end_processes([worker.process])
+        background_processes.end_processes([worker.process])
     # Including orphans and runs that have not ended in time.
-    children.end_processes([each for each in children.list_tagged(tag) if server is None or each != server.process])
+    background_processes.end_processes(
+        [each for each in background_processes.list_tagged(tag) if server is None or each != server.process]
+    )
     if api is not None and runs and stack.is_responding(server, api):
         from crawler.runtime.prefect.api import mark_cancelled
 
         asyncio.run(mark_cancelled(api, runs))
     if server is not None:
         report("Prefect server: stopping")
-        children.end_processes([server.process])
-    children.end_processes(children.list_tagged(tag))
-    for name in (children.SERVER, children.WORKER, children.WEB_UI):
-        children.remove_note(home, name)
+        background_processes.end_processes([server.process])
+    background_processes.end_processes(background_processes.list_tagged(tag))
+    for name in (background_processes.SERVER, background_processes.WORKER, background_processes.WEB_UI):
+        background_processes.remove_note(home, name)
     if cluster is not None:
         report("Postgres: stopping")
         if not release_postgres(home):
@@ -192,7 +203,7 @@ def _cancel_runs(api: PrefectApi, only: set[UUID] | None, *, report: Report) -> 
         if time.monotonic() - cancelled_at > RETRY_SECONDS:
             asyncio.run(cancel_runs(api, only=live_runs))
             cancelled_at = time.monotonic()
-        time.sleep(children.POLL_SECONDS)
+        time.sleep(background_processes.POLL_SECONDS)
         live_runs = asyncio.run(list_still_live(api, live_runs))
     return cancelled
 

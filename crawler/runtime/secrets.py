@@ -8,7 +8,7 @@ import psutil
 
 from crawler.core.http.credentials import SecretReference, SecretSource
 from crawler.errors import BadInput, StackFailed
-from crawler.runtime.children import WORKER, find_child
+from crawler.runtime.background_processes import WORKER, find_child
 from crawler.runtime.stack import find_server, is_without_worker
 from crawler.secret_files import SUFFIX, read_variable
 from crawler.settings import Settings

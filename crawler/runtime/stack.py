@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from crawler.errors import BadInput, StackFailed
-from crawler.runtime.children import SERVER, STACK_TAG, WORKER, Child, find_child, hash_secret
+from crawler.runtime.background_processes import SERVER, STACK_TAG, WORKER, Child, find_child, hash_secret
 from crawler.runtime.environment import PrefectApi, build_api_url
 from crawler.runtime.keys.home_keys import RESPONSE_SECONDS, is_own_server, list_own_origins, read_auth
 from crawler.runtime.machine import Process

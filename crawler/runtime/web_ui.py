@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from crawler.runtime import children
-from crawler.runtime.children import Child, Report
+from crawler.runtime import background_processes
+from crawler.runtime.background_processes import Child, Report
 from crawler.runtime.keys.home_keys import build_login_link, ensure_key, is_own_server, list_own_origins
 from crawler.runtime.machine import choose_port, find_process
 
@@ -21,27 +21,34 @@ END_SECONDS = 10
 def ensure_web_ui(home: Path, *, database_url: str, report: Report) -> None:
     """Start the web UI of `home` unless it is running. A failure is only reported, because crawls do not need it."""
     key = ensure_key(home)
-    facts = {"database": children.hash_secret(database_url), "key": children.hash_secret(key)}
-    running = children.find_child(home, children.WEB_UI)
+    facts = {"database": background_processes.hash_secret(database_url), "key": background_processes.hash_secret(key)}
+    running = background_processes.find_child(home, background_processes.WEB_UI)
     if running is not None and facts.items() <= running.facts.items() and is_own_server(running.port, key):
         report("Web UI: running")
         return
-    children.end_part(home, children.WEB_UI, timeout_seconds=END_SECONDS)  # it may serve another database
+    background_processes.end_part(
+        home, background_processes.WEB_UI, timeout_seconds=END_SECONDS
+    )  # it may serve another database
     port = choose_port(home / "run" / "pages-port", default=DEFAULT_PORT, key=f"{home} pages")
     report("Web UI: starting")
     command = [sys.executable, "-m", "crawler", "serve", "--port", str(port), "--quiet"]
     variables = {"RECRAWL_HOME": str(home), "RECRAWL_DATABASE_URL": database_url}
     facts["port"] = str(port)
-    started = children.start_child(home, children.WEB_UI, command, environment=variables, facts=facts)
+    started = background_processes.start_child(
+        home, background_processes.WEB_UI, command, environment=variables, facts=facts
+    )
     is_up = partial(is_own_server, port, key)
-    if not children.wait_until(is_up, child=started, label="Web UI", seconds=START_SECONDS, report=report):
-        children.end_processes([started.process], timeout_seconds=END_SECONDS)
-        report(f"Web UI: did not start; crawls run without it: {children.read_last_line(home, children.WEB_UI)}")
+    if not background_processes.wait_until(is_up, child=started, label="Web UI", seconds=START_SECONDS, report=report):
+        background_processes.end_processes([started.process], timeout_seconds=END_SECONDS)
+        problem = background_processes.read_last_line(home, background_processes.WEB_UI)
+        report(f"Web UI: did not start; crawls run without it: {problem}")
 
 
 def find_web_ui(home: Path) -> Child | None:
     """Return the process of the web UI of `home`: that of the stack, or a `recrawl serve` of the user."""
-    return children.find_child(home, children.WEB_UI) or children.find_child(home, children.USER_WEB_UI)
+    return background_processes.find_child(home, background_processes.WEB_UI) or background_processes.find_child(
+        home, background_processes.USER_WEB_UI
+    )
 
 
 @contextmanager
@@ -51,16 +58,18 @@ def note_web_ui(home: Path, *, port: int, address: str | None = None) -> Iterato
     address: the origin that browsers use; None for the loopback address.
     """
     own_process = find_process(os.getpid())
-    is_noted = children.find_child(home, children.USER_WEB_UI) is not None  # by another terminal
+    is_noted = (
+        background_processes.find_child(home, background_processes.USER_WEB_UI) is not None
+    )  # by another terminal
     if own_process is None or is_noted:
         yield
         return
     facts = {"port": str(port)} | ({"address": address} if address is not None else {})
-    children.write_note(home, children.USER_WEB_UI, Child(own_process, facts))
+    background_processes.write_note(home, background_processes.USER_WEB_UI, Child(own_process, facts))
     try:
         yield
     finally:
-        children.remove_note(home, children.USER_WEB_UI)
+        background_processes.remove_note(home, background_processes.USER_WEB_UI)
 
 
 def find_web_ui_origin(home: Path) -> str | None:

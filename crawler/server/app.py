@@ -32,7 +32,7 @@ from crawler.server.api import API_PATH, ApiOnDemand
 from crawler.server.timed_cache import TimedCache
 from crawler.server.ui import actions, render
 from crawler.server.ui.actions import Action
-from crawler.server.ui.facts import ChangeListQuery, load_change_facts, load_url_facts
+from crawler.server.ui.change_and_url_pages import ChangeListQuery, load_change_facts, load_url_facts
 from crawler.server.ui.links import SERVER_LINKS
 from crawler.server.ui.templating import read_style
 
@@ -107,11 +107,11 @@ class PageServer:
         facts = await self.load_facts(domain)
         if facts is None:
             raise BadInput(f"{domain.authority} is no longer registered")
+        count = MAX_NEWEST if isinstance(facts, overview.UncountedCard) else MAX_NEWEST // 2
+        items = await read_newest_changes(self.db, at=at, max_count=count, only_domain=domain)
         viewer = self.build_viewer(request)
         if isinstance(facts, overview.UncountedCard):
-            items = await read_newest_changes(self.db, at=at, max_count=MAX_NEWEST, only_domain=domain)
             return _respond_html(render.render_uncounted_page(facts, items, viewer=viewer, now=at))
-        items = await read_newest_changes(self.db, at=at, max_count=MAX_NEWEST // 2, only_domain=domain)
         return _respond_html(render.render_domain_page(facts, items, viewer=viewer, now=at))
 
     async def show_changes(self, request: Request) -> Response:

@@ -79,5 +79,5 @@ def _check_server(connection: Any) -> None:
     encoding = connection.execute(text("SHOW server_encoding")).scalar()
     if encoding != "UTF8":
         raise BadInput(
-            f"the database uses the encoding {encoding}; create one with ENCODING 'UTF8', befact pages use any script"
+            f"the database uses the encoding {encoding}; create one with ENCODING 'UTF8', because pages use any script"
         )

@@ -24,7 +24,7 @@ from crawler.core.freshness.estimates import (
     learn_unchanged,
 )
 from crawler.core.freshness.policies import SIMILARITY_POLICY, VisitResult
-from crawler.core.freshness.value import compute_due_gap
+from crawler.core.freshness.visit_value import compute_due_gap
 from crawler.core.http.urls import Url
 from crawler.core.page.fingerprint import Fingerprint, compute_fingerprint, count_distance_bits
 from labs.experiments import optimum

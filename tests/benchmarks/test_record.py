@@ -9,7 +9,7 @@ import pytest
 from benchmarks.store.filled import Filled, filled, touched, visit_pages
 from crawler.store import record, report
 from crawler.store.database import PREFER_KEY_LOOKUPS, Database, open_database
-from crawler.store.frontier.candidates import FRONTIER
+from crawler.store.frontier.candidate_query import FRONTIER
 from tests.store.conftest import START
 
 SIZES = (1_000, 10_000)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from crawler.runtime.children import WORKER, end_processes, start_child
+from crawler.runtime.background_processes import WORKER, end_processes, start_child
 from crawler.runtime.machine import ensure_private_folder
 from tests.commands import RECRAWL, Done, Recrawl, Site, command, environ
 from tests.patience import PATIENCE_S

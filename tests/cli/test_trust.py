@@ -1,5 +1,5 @@
 from crawler.core.http.response import Validators
-from crawler.core.validators import NO_TRUST, YOUNG_REVISITS, Validator, ValidatorStats, ValidatorTrust
+from crawler.core.validator_trust import NO_TRUST, YOUNG_REVISITS, Validator, ValidatorStats, ValidatorTrust
 from crawler.format.trust import describe_trust, format_conditional_request
 
 HELD = Validators('"1"')

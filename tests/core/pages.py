@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from crawler.core.change.difference import NO_DIFFERENCE, Difference, compute_difference, select_significant
 from crawler.core.change.mask import NO_MASK, NoiseMask
-from crawler.core.change.observation import Observation, update_mask
+from crawler.core.change.mask_learning import Observation, update_mask
 from crawler.core.http.urls import Url, compute_page_key
 from crawler.core.page.content import extract_content
 from crawler.core.page.outline import Block, BlockKind, BlockList, extract_blocks

@@ -10,7 +10,7 @@ from hashlib import blake2b
 from string import ascii_lowercase
 
 from crawler.core.domain import Domain
-from crawler.core.validators import Validator
+from crawler.core.validator_trust import Validator
 from crawler.store.database import Database
 from crawler.store.learned.credibility import TrustRow, list_trust_rows
 from tests.engine.crawls import DAY, START, recrawl, register, rows

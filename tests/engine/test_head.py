@@ -10,7 +10,7 @@ from email.utils import format_datetime
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.core.validators import Validator
+from crawler.core.validator_trust import Validator
 from crawler.store.database import Database
 from crawler.store.learned.credibility import list_trust_rows
 from tests.engine.crawls import DAY, START, recrawl, register, rows

@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawler.core.validators import YOUNG_REVISITS, Validator
+from crawler.core.validator_trust import YOUNG_REVISITS, Validator
 from crawler.store.database import Database
 from crawler.store.learned.credibility import list_trust_rows
 from tests.engine.crawls import page, recrawl, versions

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.core.validators import SENT_VALIDATORS, Validator
+from crawler.core.validator_trust import SENT_VALIDATORS, Validator
 from crawler.format.trust import format_trust
 from crawler.store.database import Database
 from crawler.store.learned.credibility import list_trust_rows

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from crawler.core.domain import Domain
-from crawler.core.freshness.value import compute_phase
+from crawler.core.freshness.visit_value import compute_phase
 from crawler.store.database import Database
 from crawler.store.report import check_invariants
 from labs.demo.server import LivingServer

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.engine.machine import count_usable_cores, read_cpu_quota
+from crawler.engine.machine_load import count_usable_cores, read_cpu_quota
 
 
 @pytest.mark.parametrize(

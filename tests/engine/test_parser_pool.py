@@ -19,9 +19,9 @@ from crawler.core.novelty import sample_text
 from crawler.core.page.selectors import View
 from crawler.core.page.snapshot import parse_body
 from crawler.core.page_rules import PageRule, PageRules
+from crawler.engine.parsing.parser_handle import PARSER_SCRIPT
 from crawler.engine.parsing.parser_pool import DomainParser, FairShares, ParserPool, ReadingLimits
 from crawler.engine.parsing.parser_process import STATM
-from crawler.engine.parsing.reader import PARSER_SCRIPT
 from tests.core.printed import compressed, printed
 
 MEGABYTE = 1_000_000

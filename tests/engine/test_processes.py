@@ -16,7 +16,7 @@ import pytest
 from crawler.clock import Clock
 from crawler.core.domain import Domain, Lease
 from crawler.engine.processes import worker_pool
-from crawler.engine.processes.worker import Worker, WorkerLost, WorkerOptions
+from crawler.engine.processes.worker_handle import Worker, WorkerLost, WorkerOptions
 from crawler.engine.requests.session import read_environment_secret
 from crawler.engine.resources import open_resources
 from crawler.engine.shift import ShiftHooks, run_shift

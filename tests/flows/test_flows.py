@@ -20,7 +20,7 @@ from pydantic import SecretStr
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority, compute_page_key
-from crawler.runtime.children import ensure_tag, list_tagged
+from crawler.runtime.background_processes import ensure_tag, list_tagged
 from crawler.runtime.lifecycle import start_stack, stop_stack
 from crawler.runtime.stack import Stack
 from crawler.settings import Settings

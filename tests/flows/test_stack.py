@@ -26,7 +26,7 @@ from pydantic import SecretStr
 
 from crawler.errors import StackFailed
 from crawler.runtime import machine
-from crawler.runtime.children import SERVER, WEB_UI, ensure_tag, find_child, get_note_file, list_tagged
+from crawler.runtime.background_processes import SERVER, WEB_UI, ensure_tag, find_child, get_note_file, list_tagged
 from crawler.runtime.environment import PrefectApi, build_api_url
 from crawler.runtime.keys.home_keys import ensure_key, is_own_server, list_own_origins, read_auth
 from crawler.runtime.lifecycle import start_stack, stop_stack

@@ -19,7 +19,7 @@ import pytest
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority
-from crawler.runtime.children import ensure_tag, list_tagged
+from crawler.runtime.background_processes import ensure_tag, list_tagged
 from crawler.runtime.lifecycle import start_stack, stop_stack
 from crawler.runtime.postgres.cluster import find_running_postgres
 from crawler.runtime.stack import Stack

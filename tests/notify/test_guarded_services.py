@@ -14,7 +14,7 @@ from apprise import Apprise, NotifyBase
 from apprise.plugins.discord import NotifyDiscord
 from apprise.plugins.slack import NotifySlack
 
-from crawler.engine.machine import build_child_environment
+from crawler.engine.machine_load import build_child_environment
 from crawler.errors import BadInput
 from crawler.notify.message_text import neutralize_mentions
 from crawler.notify.sender import run_program

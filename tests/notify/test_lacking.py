@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crawler.core.http.credentials import parse_reference
-from crawler.runtime.children import WORKER, end_processes, start_child
+from crawler.runtime.background_processes import WORKER, end_processes, start_child
 from crawler.runtime.machine import ensure_private_folder
 from crawler.runtime.secrets import build_secret_finder, explain_missing_in_worker
 from crawler.settings import Settings

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from crawler.core.domain import Domain, Lease
-from crawler.core.freshness.terms import CrawlDefaults
+from crawler.core.freshness.visit_terms import CrawlDefaults
 from crawler.core.http.response import Fetched, NotModified, Response, Validators
 from crawler.core.http.robots import ALLOW_ALL
 from crawler.core.http.urls import PageKey, Url, compute_page_key

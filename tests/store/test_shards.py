@@ -43,7 +43,7 @@ EXCEPTIONS = {
     ("frontier/selection.py", "END_REPRICING"): "the same",
     ("report/checks.py", "FEED"): "db check: the places of the feed against the events of all domains",
     ("report/gauges.py", "CALIBRATION"): "metrics, of all domains together; once a minute at most",
-    ("report/reports.py", "HOLDERS"): "whose leases a worker that starts again frees; at its start",
+    ("report/expressions.py", "HOLDERS"): "whose leases a worker that starts again frees; at its start",
 }
 # Statements that name the domain in another way: by USING, in a placeholder in braces, or in a subquery.
 NAMED_OTHERWISE = {

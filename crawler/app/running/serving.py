@@ -14,12 +14,12 @@ from pathlib import Path
 
 from crawler.app.database import AppDatabase
 from crawler.core.domain import Domain
-from crawler.engine.machine import build_child_environment, trim_memory
-from crawler.engine.machine import prepare_memory as release_memory
+from crawler.engine.machine_load import build_child_environment, trim_memory
+from crawler.engine.machine_load import prepare_memory as release_memory
 from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.errors import CrawlerError
 from crawler.plugins import load_plugins
-from crawler.runtime.children import TAG
+from crawler.runtime.background_processes import TAG
 from crawler.runtime.keys.feeds import FEED_PATH
 from crawler.runtime.keys.home_keys import (
     LOGIN_PATH,

@@ -137,7 +137,7 @@ def _list_facts(stats: app.CrawlStats) -> list[tuple[str, str]]:
     cosmetic = f" (cosmetic: {changes[app.Change.COSMETIC]})" if changes[app.Change.COSMETIC] else ""
     reasons, outages = _format_reasons(stats.reasons), stats.outages.total()
     dead_links = _format_explained_count(stats.dead_links, "not found, and never fetched before")
-    no_browser = explain_missing_extra("browser", "a browser") or NO_BROWSER
+    no_browser = (explain_missing_extra("browser", "a browser") or NO_BROWSER) if stats.without_browser else ""
     excluded, without_browser = format_count(stats.excluded, "page"), format_count(stats.without_browser, "page")
     absent_lists = format_count(stats.absent_lists, "usual location")
     seconds = stats.elapsed.total_seconds()

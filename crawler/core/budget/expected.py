@@ -19,7 +19,7 @@ from crawler.core.budget.shadow_price import (
     solve_shadow_prices,
 )
 from crawler.core.freshness.gamma import Floats, Numbers
-from crawler.core.freshness.value import EPSILON, compute_fresh_days
+from crawler.core.freshness.visit_value import EPSILON, compute_fresh_days
 
 FACTORS = (0.1, 0.2, 0.5, 0.8, 1.0, 1.1, 1.5, 2.0, 5.0, 10.0)  # multiples of the budget in `recrawl plan`
 

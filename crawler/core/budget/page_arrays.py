@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from crawler.core.freshness.gamma import Floats, Numbers
 from crawler.core.freshness.signals import SignalState, compute_days_ahead
-from crawler.core.freshness.value import compute_first_values, solve_gap
+from crawler.core.freshness.visit_value import compute_first_values, solve_gap
 
 SAMPLE_SIZE = 50_000  # pages; prices are then right to a few percent, and freshness is flat around its optimum
 MIN_SAMPLE_PER_DOMAIN = 200  # pages of each domain, if it has them, because each domain may have its own price

@@ -33,7 +33,7 @@ from crawler.core.freshness.prior import (
     refit_priors,
 )
 from crawler.core.freshness.signals import NO_SOURCE, SourceQuality, estimate_signals_per_day
-from crawler.core.freshness.value import compute_weights
+from crawler.core.freshness.visit_value import compute_weights
 
 EM_ROUNDS = 5  # rounds of expectation maximization per plan; priors then follow the first visits of a site in a day
 REQUEST_KINDS = tuple(RequestKind)  # indexed by column `asked`

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import ClassVar, Protocol
 
 from crawler.core.freshness.estimates import DAY, RateEstimate, convert_magnitude_to_bits
-from crawler.core.freshness.value import compute_interval
+from crawler.core.freshness.visit_value import compute_interval
 from crawler.core.http.urls import Url
 
 LENGTHEN_FACTOR = 2.0  # on the interval after a visit without a change, in the first steps

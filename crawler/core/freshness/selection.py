@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from crawler.core.freshness.estimates import DAY
 from crawler.core.freshness.gamma import Floats
 from crawler.core.freshness.signals import combine_signals, compute_days_ahead
-from crawler.core.freshness.terms import PRIORITY_REQUESTS, RequestReason, VisitTerms
-from crawler.core.freshness.value import (
+from crawler.core.freshness.visit_terms import PRIORITY_REQUESTS, RequestReason, VisitTerms
+from crawler.core.freshness.visit_value import (
     compute_due_gap,
     compute_first_values,
     compute_values_with_signals,

@@ -11,7 +11,7 @@ from crawler.core.page.blocks import extract_text_and_main, remove_boilerplate
 from crawler.core.page.charset import decode_body
 from crawler.core.page.document import Document, DocumentReader, PickledAsCall, collapse_lines, read_json
 from crawler.core.page.html import Markup, get_base_url, iter_ancestors, parse_html
-from crawler.core.page.lists.feeds import read_xml
+from crawler.core.page.lists.xml_text import read_xml
 from crawler.core.page.media_type import MediaKind, detect_kind
 from crawler.core.page.script_signs import ScriptSign, find_script_signs
 

@@ -11,7 +11,7 @@ from typing import TypedDict, assert_never
 from crawler.core.change.change import Change, ComparedBlocks, Evidence, Verdict, judge_versions
 from crawler.core.change.difference import Difference, compute_difference, select_significant
 from crawler.core.change.mask import ENOUGH_RETURNS, NoiseMask, compute_variant_key, count_returns, learn_variants
-from crawler.core.change.observation import (
+from crawler.core.change.mask_learning import (
     Observation,
     has_second_fetches_left,
     needs_second_fetch,

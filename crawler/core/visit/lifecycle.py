@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from crawler.core.change.change import Change, Evidence, Verdict
-from crawler.core.freshness.terms import RequestReason
-from crawler.core.freshness.value import compute_phase
+from crawler.core.freshness.visit_terms import RequestReason
+from crawler.core.freshness.visit_value import compute_phase
 from crawler.core.http.backoff import parse_retry_after
 from crawler.core.http.response import FailureReason, Fetched, Response, Unreached
 from crawler.core.page.content import PageContent

@@ -27,8 +27,8 @@ from crawler.core.freshness.signals import (
     find_max_recall,
     update_changed_with_signals,
 )
-from crawler.core.freshness.terms import RequestReason
-from crawler.core.freshness.value import compute_phase
+from crawler.core.freshness.visit_terms import RequestReason
+from crawler.core.freshness.visit_value import compute_phase
 from crawler.core.http.backoff import parse_http_date
 from crawler.core.http.response import Fetched, NotModified
 from crawler.core.visit.visit import AWAY, NEVER, State, Target, Visit, build_unchanged_visit

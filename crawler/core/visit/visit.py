@@ -7,7 +7,7 @@ from enum import StrEnum
 from crawler.core.change.change import Change, Evidence, Verdict
 from crawler.core.change.mask import NO_MASK, NoiseMask
 from crawler.core.freshness.estimates import NO_MAGNITUDES, ChangeMagnitudes, RateEstimate
-from crawler.core.freshness.terms import DEFAULT_TERMS, RequestReason, VisitTerms
+from crawler.core.freshness.visit_terms import DEFAULT_TERMS, RequestReason, VisitTerms
 from crawler.core.http.response import (
     NO_VALIDATORS,
     FailureReason,

@@ -23,9 +23,9 @@ from crawler.core.page.outline import BlockList, extract_blocks
 from crawler.core.page.selectors import View
 from crawler.core.page.snapshot import Parsed, parse_body
 from crawler.core.page_rules import PageRules
-from crawler.engine.machine import count_usable_cores
+from crawler.engine.machine_load import count_usable_cores
+from crawler.engine.parsing.parser_handle import Reader, ReaderLost
 from crawler.engine.parsing.parser_process import pack_message
-from crawler.engine.parsing.reader import Reader, ReaderLost
 from crawler.plugins import NO_PLUGINS, Plugins
 from crawler.plugins.loading import PluginReader
 

@@ -17,8 +17,8 @@ from datetime import timedelta
 
 from crawler.clock import Clock
 from crawler.core.domain import Lease
-from crawler.engine.machine import count_usable_cores
-from crawler.engine.processes.worker import Worker, WorkerOptions
+from crawler.engine.machine_load import count_usable_cores
+from crawler.engine.processes.worker_handle import Worker, WorkerOptions
 from crawler.engine.requests.session import FindSecret
 from crawler.engine.stats import LeaseResult, Progress
 from crawler.settings import Settings

@@ -15,9 +15,9 @@ from uuid import UUID
 
 from crawler.core.domain import Lease
 from crawler.engine.coordinator import CrawlLimits, crawl_lease
-from crawler.engine.machine import prepare_memory
-from crawler.engine.processes import worker
-from crawler.engine.processes.worker import EndLease, WorkerOptions, receive_message
+from crawler.engine.machine_load import prepare_memory
+from crawler.engine.processes import worker_handle
+from crawler.engine.processes.worker_handle import EndLease, WorkerOptions, receive_message
 from crawler.engine.resources import CrawlResources, open_resources
 from crawler.engine.stats import CrawlStats, LeaseResult
 from crawler.engine.store_port import LeasedStore
@@ -32,7 +32,7 @@ class _LogForwarder(QueueHandler):
         self._channel = channel
 
     def enqueue(self, record: logging.LogRecord) -> None:
-        self._channel.send(worker.LogLine(record))
+        self._channel.send(worker_handle.LogLine(record))
 
 
 class _ParentChannel:
@@ -41,9 +41,9 @@ class _ParentChannel:
     def __init__(self, incoming: asyncio.StreamReader, outgoing: asyncio.StreamWriter) -> None:
         self.incoming, self._outgoing = incoming, outgoing
 
-    def send(self, message: worker.FromWorker) -> None:
+    def send(self, message: worker_handle.FromWorker) -> None:
         if not self._outgoing.is_closing():
-            self._outgoing.write(worker.pack_message(message))
+            self._outgoing.write(worker_handle.pack_message(message))
 
     async def flush(self) -> None:
         """Wait until all messages are sent, then close the socket."""
@@ -84,14 +84,14 @@ class _WorkerLeases:
         store = LeasedStore(self._db, lease, settings=self._options.settings, clock=self._options.clock)
 
         def progress(stats: CrawlStats) -> None:
-            self._channel.send(worker.BatchRecorded(lease.token, stats))
+            self._channel.send(worker_handle.BatchRecorded(lease.token, stats))
 
         result: LeaseResult | Exception
         try:
             result = await crawl_lease(store, self._resources, limits=CrawlLimits(stop=stop), progress=progress)
         except Exception as error:  # noqa: BLE001  the main process raises it
             result = _make_picklable(error)
-        self._channel.send(worker.LeaseDone(lease.token, result))
+        self._channel.send(worker_handle.LeaseDone(lease.token, result))
 
 
 def _make_picklable(error: Exception) -> Exception:
@@ -120,7 +120,7 @@ async def run_worker(stream: socket.socket) -> None:
     ):
         prepare_memory()
         leases = _WorkerLeases(db, resources, options, channel)
-        channel.send(worker.WorkerReady())
+        channel.send(worker_handle.WorkerReady())
         while message := await receive_message(channel.incoming):
             match message:
                 case Lease():

@@ -5,7 +5,7 @@ from html import escape
 
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness.prior import derive_template
-from crawler.core.freshness.terms import RequestReason
+from crawler.core.freshness.visit_terms import RequestReason
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.page.media_type import detect_kind

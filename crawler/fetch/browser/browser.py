@@ -361,7 +361,7 @@ class Tab:
             if rendering.done():
                 return rendering.result()
             if crash.is_set():
-                detail = "the tab crash"
+                detail = "the tab crashed"
                 if self._running is not None and self._running.is_above_bound:
                     detail += f": the browser used more than {self._browser.limits.max_total_bytes:,} bytes of memory"
                 return self._build_not_rendered(RenderFailure.CRASHED, detail)

@@ -9,7 +9,7 @@ import psutil
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from crawler.core.change.change import Change
-from crawler.runtime.children import list_tagged
+from crawler.runtime.background_processes import list_tagged
 from crawler.runtime.metrics import counting
 from crawler.runtime.metrics.counting import DEAD_LINK, FAILED_VISIT, CrawlCounts
 from crawler.store.report import CalibrationGauge, DomainGauge

@@ -78,9 +78,10 @@ async def ensure_deployments(api: PrefectApi, file: Path, *, is_ours: bool) -> i
     """
     version, automations = compute_version(file), file.with_name("automations.yaml")
     entries = yaml.safe_load(automations.read_bytes())["automations"] if automations.exists() else ()
+    wanted = [build_zombie_automation(), *map(AutomationCore.model_validate, entries)]
     async with open_client(api) as client:
         await ensure_pool(client, is_ours=is_ours)
-        for automation in (build_zombie_automation(), *map(AutomationCore.model_validate, entries)):
+        for automation in wanted:
             # The user may have changed or disabled an existing one.
             if not await client.read_automations_by_name(automation.name):
                 await client.create_automation(automation)

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from crawler.errors import StackFailed
-from crawler.runtime import children, environment
-from crawler.runtime.children import Child, Report
+from crawler.runtime import background_processes, environment
+from crawler.runtime.background_processes import Child, Report
 from crawler.runtime.environment import PrefectApi
 from crawler.runtime.keys.home_keys import ensure_auth, is_own_server, renew_auth
 from crawler.runtime.machine import choose_port, ensure_private_folder, is_port_free, read_recorded_port
@@ -26,25 +26,27 @@ def ensure_server(home: Path, settings: Settings, *, database_url: str, report: 
     database_url: a database that only Prefect uses.
     """
     auth = ensure_auth(home)
-    facts = {"database": children.hash_secret(database_url), "auth": children.hash_secret(auth)}
-    running = children.find_child(home, children.SERVER)
+    facts = {"database": background_processes.hash_secret(database_url), "auth": background_processes.hash_secret(auth)}
+    running = background_processes.find_child(home, background_processes.SERVER)
     # The facts differ if Postgres has moved to another port.
     is_same = running is not None and facts.items() <= running.facts.items()
     if running is not None and is_same and _wait_until_ready(home, running, report=report):
         report("Prefect server: running")
         return running
-    children.end_part(home, children.SERVER)
+    background_processes.end_part(home, background_processes.SERVER)
     last = read_recorded_port(_get_port_file(home), default=DEFAULT_PORT)
     port = _choose_port(home, settings.prefect_port, last, report=report)
     if port != last:
         # A worker that outlived the server may have sent the string to the program that has the old port now.
-        facts["auth"] = children.hash_secret(auth := renew_auth(home))
+        facts["auth"] = background_processes.hash_secret(auth := renew_auth(home))
     report("Prefect server: starting")
     variables = environment.build_server_environment(
         home, port=port, auth=auth, url=database_url, keep_runs=settings.run_retention
     )
     command, facts = [sys.executable, "-m", "crawler.runtime.prefect.program"], {**facts, "port": str(port)}
-    return children.start_child(home, children.SERVER, command, environment=variables, facts=facts)
+    return background_processes.start_child(
+        home, background_processes.SERVER, command, environment=variables, facts=facts
+    )
 
 
 def _wait_until_ready(home: Path, server: Child, *, report: Report) -> bool:
@@ -54,7 +56,9 @@ def _wait_until_ready(home: Path, server: Child, *, report: Report) -> bool:
     home may have taken the port.
     """
     is_ready = partial(is_own_server, server.port, ensure_auth(home))
-    return children.wait_until(is_ready, child=server, label="Prefect server", seconds=START_SECONDS, report=report)
+    return background_processes.wait_until(
+        is_ready, child=server, label="Prefect server", seconds=START_SECONDS, report=report
+    )
 
 
 def wait_for_server(home: Path, server: Child, *, restart: Callable[[], Child], report: Report) -> Child:
@@ -63,12 +67,14 @@ def wait_for_server(home: Path, server: Child, *, restart: Callable[[], Child], 
         if _wait_until_ready(home, server, report=report):
             return server
         if server.process.is_running():
-            log = children.get_log_file(home, children.SERVER)
+            log = background_processes.get_log_file(home, background_processes.SERVER)
             raise StackFailed(f"the Prefect server does not respond: see {log}")
         if is_port_free(server.port):
             break
         server = restart()
-    raise StackFailed(f"the Prefect server ended: {children.read_last_line(home, children.SERVER)}")
+    raise StackFailed(
+        f"the Prefect server ended: {background_processes.read_last_line(home, background_processes.SERVER)}"
+    )
 
 
 def _choose_port(home: Path, requested_port: int | None, last: int, *, report: Report) -> int:
@@ -90,13 +96,13 @@ def _get_port_file(home: Path) -> Path:
 
 def find_worker(home: Path, *, api: PrefectApi, database_url: str) -> Child | None:
     """Return the running worker if it uses this server and this database."""
-    worker = children.find_child(home, children.WORKER)
+    worker = background_processes.find_child(home, background_processes.WORKER)
     return worker if worker is not None and worker.facts == _build_facts(api, database_url) else None
 
 
 def _build_facts(api: PrefectApi, database_url: str) -> dict[str, str]:
-    auth = {"auth": children.hash_secret(api.auth)} if api.auth is not None else {}
-    return {"api_url": api.url, "database": children.hash_secret(database_url), **auth}
+    auth = {"auth": background_processes.hash_secret(api.auth)} if api.auth is not None else {}
+    return {"api_url": api.url, "database": background_processes.hash_secret(database_url), **auth}
 
 
 def clear_runs(api: PrefectApi, *, report: Report) -> None:
@@ -112,20 +118,22 @@ def start_worker(home: Path, *, api: PrefectApi, database_url: str, report: Repo
     """Start a worker and wait until it is online."""
     from crawler.runtime.prefect.api import has_worker
 
-    tag = children.ensure_tag(home)
+    tag = background_processes.ensure_tag(home)
     name = f"recrawl-{tag}-{secrets.token_hex(2)}"
     shutil.rmtree(home / "tmp", ignore_errors=True)
     ensure_private_folder(home, "tmp")
     command, facts = environment.build_worker_command(name), _build_facts(api, database_url)
     variables = environment.build_worker_environment(home, api, tag=tag, database_url=database_url)
-    worker = children.start_child(home, children.WORKER, command, environment=variables, facts=facts)
+    worker = background_processes.start_child(
+        home, background_processes.WORKER, command, environment=variables, facts=facts
+    )
 
     def is_online() -> bool:
         return asyncio.run(has_worker(api, name))
 
-    if children.wait_until(is_online, child=worker, label="Worker", seconds=START_SECONDS, report=report):
+    if background_processes.wait_until(is_online, child=worker, label="Worker", seconds=START_SECONDS, report=report):
         return worker
     if worker.process.is_running():
-        log = children.get_log_file(home, children.WORKER)
+        log = background_processes.get_log_file(home, background_processes.WORKER)
         raise StackFailed(f"the worker does not connect to {api.url}: see {log}")
-    raise StackFailed(f"the worker ended: {children.read_last_line(home, children.WORKER)}")
+    raise StackFailed(f"the worker ended: {background_processes.read_last_line(home, background_processes.WORKER)}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crawler.errors import CrawlerError, StackFailed, StoreUnavailable
-from crawler.runtime.children import SERVICE_WORKER, Report, find_child, get_note_file
+from crawler.runtime.background_processes import SERVICE_WORKER, Report, find_child, get_note_file
 from crawler.runtime.environment import PrefectApi
 from crawler.runtime.keys.home_keys import ensure_key, is_own_server
 from crawler.runtime.stack import build_named_api, is_responding

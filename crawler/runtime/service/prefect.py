@@ -8,7 +8,7 @@ import time
 from typing import NoReturn
 
 from crawler.errors import StackFailed
-from crawler.runtime.children import Report
+from crawler.runtime.background_processes import Report
 from crawler.runtime.environment import build_client_environment, build_server_environment
 from crawler.runtime.lifecycle import DEPLOYMENTS, register_deployments
 from crawler.runtime.machine import ensure_private_folder

@@ -19,8 +19,8 @@ from pathlib import Path
 from uuid import UUID
 
 from crawler.errors import CrawlerError, StackFailed
-from crawler.runtime import children
-from crawler.runtime.children import Child, Report
+from crawler.runtime import background_processes
+from crawler.runtime.background_processes import Child, Report
 from crawler.runtime.environment import PrefectApi, build_worker_command, build_worker_environment
 from crawler.runtime.lifecycle import clean_up, find_run_ids
 from crawler.runtime.machine import Process, ensure_private_folder, find_process, try_hold_lock
@@ -45,11 +45,11 @@ def run_worker(settings: Settings, *, runs_at_once: int | None, timeout: timedel
     with try_hold_lock(home / "run" / "service-worker.lock") as is_alone, _stop_on_signal() as stop:
         if not is_alone:
             raise StackFailed(f"another worker uses {home}: set RECRAWL_HOME to another folder for this one")
-        tag = children.ensure_tag(home, children.SERVICE_TAG)
+        tag = background_processes.ensure_tag(home, background_processes.SERVICE_TAG)
         variables = build_worker_environment(home, api, tag=tag, database_url=database_url)
         own_process = find_process(os.getpid())
         assert own_process is not None
-        children.write_note(home, children.SERVICE_WORKER, Child(own_process, {}))
+        background_processes.write_note(home, background_processes.SERVICE_WORKER, Child(own_process, {}))
         health.beat_file(home).touch()
         environment, shows_output = dict(os.environ) | variables, settings.log_format == "text"
         environment |= health.build_log_environment(settings)
@@ -133,10 +133,10 @@ class _WorkerSupervisor:
             # Release the leases of killed runs: Prefect's worker kills a run half a minute after its cancellation.
             try:
                 url = self.environment["RECRAWL_DATABASE_URL"]
-                clean_up(self.environment[children.TAG], database_url=url, report=self.report)
+                clean_up(self.environment[background_processes.TAG], database_url=url, report=self.report)
             except CrawlerError as error:  # the leases expire anyway
                 self.report(f"Leases: not released: {error}")
-            children.remove_note(self.home, children.SERVICE_WORKER)
+            background_processes.remove_note(self.home, background_processes.SERVICE_WORKER)
 
     def _run_until_ended(self, runs_at_once: int | None) -> None:
         """Run Prefect's worker until it ends or the stop event is set."""
@@ -151,13 +151,13 @@ class _WorkerSupervisor:
             return
         self.worker.terminate()
         try:
-            self.worker.wait(children.END_SECONDS)
+            self.worker.wait(background_processes.END_SECONDS)
         except subprocess.TimeoutExpired:
             self.worker.kill()
             self.worker.wait()
 
     def _start_worker(self, runs_at_once: int | None) -> subprocess.Popen[bytes]:
-        name = f"recrawl-{self.environment[children.TAG]}-{secrets.token_hex(2)}"
+        name = f"recrawl-{self.environment[background_processes.TAG]}-{secrets.token_hex(2)}"
         limit = ["--limit", str(runs_at_once)] if runs_at_once is not None else []
         self.report(f"Worker: {name}")
         return subprocess.Popen(
@@ -177,19 +177,23 @@ class _WorkerSupervisor:
             now = time.monotonic()
             if now > deadline:
                 self.report(f"Runs: {len(live_runs)} killed, because they did not end in time")
-                children.end_processes(processes)
+                background_processes.end_processes(processes)
                 break
             if live_runs - cancelled or now - cancelled_at > RETRY_SECONDS:
                 self.report(f"Runs: canceling {len(live_runs)}")
                 was_sent = runs.run_program(runs.CANCEL, live_runs, environment=self.environment)
                 if not was_sent or cancelled & live_runs:
                     # Prefect's worker does not know the runs of earlier workers.
-                    children.send_signal(processes, signal.SIGTERM)
+                    background_processes.send_signal(processes, signal.SIGTERM)
                 cancelled, cancelled_at = cancelled | live_runs, time.monotonic()
             health.beat_file(self.home).touch()
-            time.sleep(children.POLL_SECONDS)
+            time.sleep(background_processes.POLL_SECONDS)
         if cancelled:
             runs.run_program(runs.CANCELLED, cancelled, environment=self.environment)
 
     def _list_run_processes(self) -> list[Process]:
-        return [each for each in children.list_tagged(self.environment[children.TAG]) if find_run_ids([each])]
+        return [
+            each
+            for each in background_processes.list_tagged(self.environment[background_processes.TAG])
+            if find_run_ids([each])
+        ]

@@ -11,7 +11,7 @@ from crawler.app.overview import DomainFacts, HomeFacts, examine_domain, summari
 from crawler.app.pages import Domain, Url, VersionsQuery
 from crawler.app.running.serving import open_parsers
 from crawler.errors import CrawlerError
-from crawler.server.ui.facts import ChangeFacts, ChangeListQuery, load_url_facts
+from crawler.server.ui.change_and_url_pages import ChangeFacts, ChangeListQuery, load_url_facts
 from crawler.server.ui.links import UiLinks
 from crawler.server.ui.render import render_changes_page, render_domain_page, render_home_page, render_url_page
 

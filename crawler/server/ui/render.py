@@ -9,8 +9,8 @@ from crawler.app.changes import EventKind, FeedItem
 from crawler.app.overview import WINDOW, DomainFacts, HomeFacts, UncountedCard
 from crawler.app.try_page import Domain, MaskReason, TryResult, list_blocks, list_differences
 from crawler.format.reports import BUDGET_SOURCES
-from crawler.server.ui import figures
-from crawler.server.ui.facts import ChangeFacts, UrlFacts
+from crawler.server.ui import domain_plots
+from crawler.server.ui.change_and_url_pages import ChangeFacts, UrlFacts
 from crawler.server.ui.links import SERVER_LINKS, UiLinks
 from crawler.server.ui.templating import get_environment, read_style
 
@@ -39,7 +39,7 @@ def render_home_page(
     facts: HomeFacts, items: Sequence[FeedItem], *, links: UiLinks = SERVER_LINKS, viewer: Viewer = ANONYMOUS
 ) -> str:
     """Render the list of domains with the recent changes."""
-    build_plot = figures.build_freshness_plot
+    build_plot = domain_plots.build_freshness_plot
     return _render("home.html", links, viewer, facts=facts, items=items, window=WINDOW, freshness_plot=build_plot)
 
 
@@ -58,15 +58,15 @@ def render_domain_page(
         links,
         viewer,
         facts=facts,
-        words=figures.describe_domain(facts),
-        freshness=figures.build_freshness_plot(facts.card),
+        words=domain_plots.describe_domain(facts),
+        freshness=domain_plots.build_freshness_plot(facts.card),
         now=max(now or facts.at, facts.at),
         items=items,
-        staleness=figures.build_staleness_plot(facts, links),
-        budget=figures.build_budget_plot(facts.forecast) if facts.forecast else None,
+        staleness=domain_plots.build_staleness_plot(facts, links),
+        budget=domain_plots.build_budget_plot(facts.forecast) if facts.forecast else None,
         sources=BUDGET_SOURCES,
-        offered=figures.OFFERED_SETTINGS,
-        traffic=figures.build_traffic_plot(hours, until=facts.at) if hours else None,
+        offered=domain_plots.OFFERED_SETTINGS,
+        traffic=domain_plots.build_traffic_plot(hours, until=facts.at) if hours else None,
     )
 
 

@@ -17,7 +17,7 @@ from crawler.format.reasons import EVIDENCE_WORDS, HTTP_PREFIX, NO_NEWS_WORDS, f
 from crawler.format.reports import format_step
 from crawler.format.values import format_bytes, format_count, format_rate, format_share, format_span, sanitize_text
 from crawler.server.ui import diffs
-from crawler.server.ui.facts import KIND_NAMES, SPANS
+from crawler.server.ui.change_and_url_pages import KIND_NAMES, SPANS
 from crawler.server.ui.links import get_external_url
 from crawler.server.ui.plots import NARROW, WIDE, Plot, Size, compute_layout
 from crawler.times import format_instant

@@ -37,7 +37,7 @@ RENEW_SLOTS = """
  RETURNING a.address
 """
 # The ledger, when the next request is allowed, and when the first page is due; unfetched pages always are. The
-# conditions must match those of FRONTIER in frontier/candidates.py.
+# conditions must match those of FRONTIER in frontier/candidate_query.py.
 READ_LEASE_END = """
     SELECT s.budget_day, s.spent_requests, s.spent_bytes, s.spent_floor,
            greatest(s.next_request_at, clock_timestamp() + %(wait)s) AS free_at, least(

@@ -14,11 +14,11 @@ from crawler.core.freshness.policies import RevisitPolicy, parse_policy_or_defau
 from crawler.core.freshness.selection import DayBudget
 from crawler.core.freshness.signals import SourceQuality
 from crawler.core.freshness.site_activity import SiteActivity
-from crawler.core.freshness.terms import CrawlDefaults, VisitTerms
+from crawler.core.freshness.visit_terms import CrawlDefaults, VisitTerms
 from crawler.core.http.response import Validators
 from crawler.core.http.urls import Url
 from crawler.core.page_rules import PageRules
-from crawler.core.validators import (
+from crawler.core.validator_trust import (
     NO_TRUST,
     WHOLE_DOMAIN,
     Validator,

@@ -20,7 +20,7 @@ from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import has_same_weighing
 from crawler.core.freshness.policies import ValuePolicy
 from crawler.core.freshness.selection import Selection, find_outdated_due_times, select_pages, select_requested_first
-from crawler.core.freshness.terms import PRIORITY_REQUESTS, CrawlDefaults, RequestReason
+from crawler.core.freshness.visit_terms import PRIORITY_REQUESTS, CrawlDefaults, RequestReason
 from crawler.core.http.urls import PageKey
 from crawler.core.novelty import MAX_WAIT
 from crawler.core.visit.visit import NEVER, State, Target
@@ -28,7 +28,7 @@ from crawler.errors import LeaseLost
 from crawler.store.claim.active_lease import fence
 from crawler.store.database import PREFER_KEY_LOOKUPS, Connection, Database
 from crawler.store.domain_rows import read_domain, write_inbox_cursor
-from crawler.store.frontier.candidates import (
+from crawler.store.frontier.candidate_query import (
     KEY_ROWS,
     SLICE_ROWS,
     CandidateRow,
@@ -40,7 +40,7 @@ from crawler.store.frontier.candidates import (
 from crawler.store.frontier.scoring import ScoringContext, read_scoring_context
 from crawler.store.frontier.targets import is_revisit, read_targets
 from crawler.store.learned.credibility import count_revisits
-from crawler.store.learned.memories import read_novelty_memory
+from crawler.store.learned.domain_memory import read_novelty_memory
 from crawler.store.partitions import analyze_if_outgrown
 from crawler.store.rows import fetch_dict
 

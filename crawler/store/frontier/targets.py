@@ -7,11 +7,11 @@ from struct import unpack
 from typing import Any, NamedTuple, cast
 
 from crawler.core.freshness.estimates import ChangeMagnitudes, RateEstimate
-from crawler.core.freshness.terms import RequestReason
+from crawler.core.freshness.visit_terms import RequestReason
 from crawler.core.http.response import NO_VALIDATORS
 from crawler.core.http.urls import Authority, PageKey
 from crawler.core.page.snapshot import Version
-from crawler.core.validators import (
+from crawler.core.validator_trust import (
     WHOLE_DOMAIN,
     Validator,
     choose_head_validators,
@@ -20,7 +20,7 @@ from crawler.core.validators import (
 )
 from crawler.core.visit.visit import ListStats, State, Target
 from crawler.store.database import Connection
-from crawler.store.frontier.candidates import CandidateRow, ScoredRows, get_page_validators
+from crawler.store.frontier.candidate_query import CandidateRow, ScoredRows, get_page_validators
 from crawler.store.frontier.scoring import ScoringContext
 from crawler.store.learned.credibility import Trusts
 from crawler.store.rows import decode_fingerprint, fetch_rows

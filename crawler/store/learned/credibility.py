@@ -16,8 +16,8 @@ from crawler.core.domain import Domain
 from crawler.core.freshness.estimates import DAY
 from crawler.core.freshness.signals import SourceQuality, has_quality_moved
 from crawler.core.freshness.source_record import NEW_RECORD, SourceRecord, record_arrivals, update_record
-from crawler.core.freshness.terms import RequestReason
-from crawler.core.validators import (
+from crawler.core.freshness.visit_terms import RequestReason
+from crawler.core.validator_trust import (
     NO_TRUST,
     WHOLE_DOMAIN,
     Validator,

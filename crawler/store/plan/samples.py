@@ -15,7 +15,7 @@ from crawler.core.domain import Domain
 from crawler.core.freshness.estimates import DAY, PRIOR, RateEstimate
 from crawler.core.freshness.signals import find_best_source
 from crawler.core.freshness.site_activity import ACTIVITY_WINDOW, SiteActivity, learn_site_activity
-from crawler.core.freshness.terms import CrawlDefaults
+from crawler.core.freshness.visit_terms import CrawlDefaults
 from crawler.core.http.response import Validators
 from crawler.core.http.urls import Url
 from crawler.store.database import PREFER_KEY_LOOKUPS, Database

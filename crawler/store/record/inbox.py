@@ -9,7 +9,7 @@ from crawler.core.domain import Lease
 from crawler.core.domain_settings import has_same_reading
 from crawler.core.freshness.shared_schedule import MIN_COPY_TEST_WAIT, SharedPair
 from crawler.core.freshness.signals import ChangeSignal
-from crawler.core.freshness.terms import CrawlDefaults, RequestReason
+from crawler.core.freshness.visit_terms import CrawlDefaults, RequestReason
 from crawler.core.http.urls import PageKey, Url, compute_page_key
 from crawler.core.opic.opic import compute_seed_endowment
 from crawler.core.opic.order import compute_head_start

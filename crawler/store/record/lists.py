@@ -9,7 +9,7 @@ from crawler.core.change.change import Change
 from crawler.core.domain import Lease
 from crawler.core.freshness.estimates import DAY
 from crawler.core.freshness.signals import ChangeSignal, SignalSource
-from crawler.core.freshness.terms import CrawlDefaults, RequestReason
+from crawler.core.freshness.visit_terms import CrawlDefaults, RequestReason
 from crawler.core.http.urls import PageKey
 from crawler.core.opic.order import Order
 from crawler.core.visit.lists import ListedLink, find_signal_time, is_in_future

@@ -25,7 +25,7 @@ from crawler.core.novelty import (
 )
 from crawler.core.visit.visit import State, Visit
 from crawler.store.database import Connection
-from crawler.store.learned.memories import read_novelty_memory, write_memory
+from crawler.store.learned.domain_memory import read_novelty_memory, write_memory
 from crawler.store.record.opic import OpicBatch
 from crawler.store.rows import build_unnest, execute, fetch_rows, fetch_value, split_into_columns
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from crawler.core.change.change import Change
 from crawler.core.freshness.prior import subtract_prior
-from crawler.core.freshness.terms import RequestReason
+from crawler.core.freshness.visit_terms import RequestReason
 from crawler.core.http.urls import PageKey
 from crawler.core.page.snapshot import Version
 from crawler.core.visit.lifecycle import BULK_REDIRECT

@@ -13,7 +13,7 @@ from crawler.core.change.edits import BoilerplateEdit
 from crawler.core.change.mask import NoiseMask
 from crawler.core.domain import Lease, Suspension
 from crawler.core.freshness.signals import ChangeSignal
-from crawler.core.freshness.terms import RequestReason
+from crawler.core.freshness.visit_terms import RequestReason
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.rendering.memory import RenderMemory
 from crawler.core.soft_errors import SoftErrorMemory
@@ -24,7 +24,7 @@ from crawler.store.claim.active_lease import fence, renew_slots, write_suspensio
 from crawler.store.database import PREFER_KEY_LOOKUPS, Connection, Database
 from crawler.store.domain_rows import post_reprice, post_signals
 from crawler.store.learned.credibility import learn_sources, learn_trust
-from crawler.store.learned.memories import write_memory
+from crawler.store.learned.domain_memory import write_memory
 from crawler.store.record import admissions, events, lists, novelty, pages, shared_schedules
 from crawler.store.record.events import format_parts
 from crawler.store.record.opic import load_opic_batch, write_opic_batch

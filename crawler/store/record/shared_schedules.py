@@ -21,7 +21,7 @@ from crawler.core.freshness.shared_schedule import (
     derive_stem,
     pair_duplicates,
 )
-from crawler.core.freshness.terms import RequestReason
+from crawler.core.freshness.visit_terms import RequestReason
 from crawler.core.visit.visit import State, Visit
 from crawler.store.database import PREFER_KEY_LOOKUPS, Connection, Database
 from crawler.store.domain_rows import post_to_inbox

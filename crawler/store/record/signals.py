@@ -6,7 +6,7 @@ from typing import Any
 
 from crawler.core.domain import Lease
 from crawler.core.freshness.signals import ChangeSignal, SignalSource
-from crawler.core.freshness.terms import CrawlDefaults
+from crawler.core.freshness.visit_terms import CrawlDefaults
 from crawler.core.http.urls import PageKey, Url, compute_page_key
 from crawler.store.database import Connection
 from crawler.store.frontier import rescore_pages

@@ -25,6 +25,7 @@ from crawler.store.report.export import (
     read_shared_digests,
     read_versions_to_export,
 )
+from crawler.store.report.expressions import IMPORTANCE, MIX, Backlog, count_pages_under, list_holders, read_backlog
 from crawler.store.report.feed import (
     BlockChange,
     ChangeFilter,
@@ -67,7 +68,6 @@ from crawler.store.report.lists import (
     list_url_lists,
 )
 from crawler.store.report.pages import PageLine, list_top_pages, read_target
-from crawler.store.report.reports import IMPORTANCE, MIX, Backlog, count_pages_under, list_holders, read_backlog
 from crawler.store.report.sql import QueryResult, ReaderRole, grant_reading, revoke_reading, run_query
 from crawler.store.report.versions import (
     PageVersion,

@@ -10,18 +10,17 @@ from crawler.core.change.change import Change
 from crawler.core.domain import Domain
 from crawler.core.freshness.estimates import PRIOR, ChangeMagnitudes, RateEstimate
 from crawler.core.freshness.prior import ALL_KINDS, OTHER_TEMPLATES, classify_site
-from crawler.core.freshness.terms import CrawlDefaults, RequestReason, VisitTerms
+from crawler.core.freshness.visit_terms import CrawlDefaults, RequestReason, VisitTerms
 from crawler.core.http.response import NO_VALIDATORS, Validators
 from crawler.core.http.urls import Url, compute_page_key
 from crawler.core.opic.opic import ENDOWMENT
 from crawler.core.opic.order import RANK_STEPS
-from crawler.core.validators import NO_TRUST, Validator, ValidatorTrust
+from crawler.core.validator_trust import NO_TRUST, Validator, ValidatorTrust
 from crawler.core.visit.visit import State
 from crawler.store.database import Connection, Database
 from crawler.store.domains import read_kind_prior
 from crawler.store.frontier import ScoringContext, read_scoring_context
-from crawler.store.report.lists import SourceReport, list_signal_sources
-from crawler.store.report.reports import (
+from crawler.store.report.expressions import (
     FRESHNESS,
     IMPORTANCE,
     PAGE_TABLES,
@@ -30,6 +29,7 @@ from crawler.store.report.reports import (
     URL_SHARE,
     WEIGHT,
 )
+from crawler.store.report.lists import SourceReport, list_signal_sources
 from crawler.store.rows import fetch_dicts, fetch_number, fetch_rows, fetch_values
 
 MAX_VISITS = 10

@@ -20,7 +20,7 @@ from crawler.store.report.duplicates import (
     fill_fingerprints,
     find_near_duplicate_groups,
 )
-from crawler.store.report.reports import PAGES
+from crawler.store.report.expressions import PAGES
 from crawler.store.rows import execute, fetch_number, fetch_row, fetch_rows, fetch_value, fetch_values
 
 # Pages in any state. Freshness takes about 10 microseconds per page, 40 with sources of change signals.

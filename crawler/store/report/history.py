@@ -7,8 +7,8 @@ from datetime import datetime
 from crawler.core.domain import Domain
 from crawler.core.visit.visit import State
 from crawler.store.database import PREFER_KEY_LOOKUPS, Database
+from crawler.store.report.expressions import IMPORTANCE, PAGE_TABLES
 from crawler.store.report.freshness import read_stored_ranking
-from crawler.store.report.reports import IMPORTANCE, PAGE_TABLES
 from crawler.store.rows import fetch_number, fetch_values
 
 # In pages: the most important ones and others, in equal parts. Keys are hashes, so the first keys are random.

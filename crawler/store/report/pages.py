@@ -9,8 +9,8 @@ from crawler.core.http.urls import Url, compute_page_key
 from crawler.core.page.snapshot import Version
 from crawler.core.visit.visit import State, Target
 from crawler.store.database import PREFER_KEY_LOOKUPS, Database
+from crawler.store.report.expressions import IMPORTANCE, PAGES, RANKED_TABLES
 from crawler.store.report.freshness import ALL, FAILING, MAX_AGE, RENDERED, read_stored_ranking
-from crawler.store.report.reports import IMPORTANCE, PAGES, RANKED_TABLES
 from crawler.store.rows import decode_fingerprint, fetch_dict, fetch_values
 
 IS_IN_RANKING = f"""

@@ -32,7 +32,7 @@ from crawler.core.freshness.signals import (
     compute_days_ahead,
     learn_changed_with_signals,
 )
-from crawler.core.freshness.value import compute_weights
+from crawler.core.freshness.visit_value import compute_weights
 from labs.experiments.policies.activities import SiteActivities
 from labs.experiments.policies.policy import Scene, VisitBatch, places
 from labs.experiments.worlds.world import Floats, Ints

@@ -8,7 +8,7 @@ from crawler.core.budget.page_arrays import (
     count_first_visits,
     select_subset,
 )
-from crawler.core.freshness.value import compute_due_gap, compute_first_values
+from crawler.core.freshness.visit_value import compute_due_gap, compute_first_values
 from tests.core.budget.pages import pages_of
 
 pytestmark = pytest.mark.filterwarnings("error")

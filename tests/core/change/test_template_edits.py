@@ -11,7 +11,7 @@ from crawler.core.change.edits import (
     pop_due_edit,
 )
 from crawler.core.change.mask import NO_MASK
-from crawler.core.change.observation import (
+from crawler.core.change.mask_learning import (
     MAX_EDIT_GAP,
     MAX_TEMPLATE_EDITS,
     Observation,

@@ -7,7 +7,7 @@ import pytest
 
 from crawler.core.freshness.estimates import RateEstimate
 from crawler.core.freshness.policies import FIRST_PERIOD, SIMILARITY_POLICY, VALUE_POLICY, VisitResult, parse_policy
-from crawler.core.freshness.value import compute_interval
+from crawler.core.freshness.visit_value import compute_interval
 from crawler.core.http.urls import Url
 
 DAY = timedelta(days=1)

@@ -19,8 +19,8 @@ from crawler.core.freshness.selection import (
     join_candidates,
     select_pages,
 )
-from crawler.core.freshness.terms import RequestReason, VisitTerms
-from crawler.core.freshness.value import compute_values, solve_gap
+from crawler.core.freshness.visit_terms import RequestReason, VisitTerms
+from crawler.core.freshness.visit_value import compute_values, solve_gap
 
 pytestmark = pytest.mark.filterwarnings("error")
 

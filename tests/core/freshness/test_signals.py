@@ -21,7 +21,7 @@ from crawler.core.freshness.signals import (
     update_changed_with_signals,
 )
 from crawler.core.freshness.source_record import NEW_RECORD, SourceRecord, record_arrivals, update_record
-from crawler.core.freshness.value import (
+from crawler.core.freshness.visit_value import (
     compute_due_gap,
     compute_first_values,
     compute_max_values,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from crawler.core.change.difference import compute_difference, select_significant
 from crawler.core.change.mask import NO_MASK, NoiseMask
-from crawler.core.change.observation import Observation, update_mask
+from crawler.core.change.mask_learning import Observation, update_mask
 from crawler.core.http.urls import Url, compute_page_key
 from crawler.core.noise import day_names
 from crawler.core.noise.dates import is_stamp_change, learn_stamps

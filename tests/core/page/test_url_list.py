@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crawler.core.http.urls import Url
 from crawler.core.page.lists.dates import ListDate, parse_list_date
-from crawler.core.page.lists.source import decode_list
+from crawler.core.page.lists.list_text import decode_list
 from crawler.core.page.lists.url_list import (
     MAX_ENTRIES,
     MAX_LIST_BYTES,

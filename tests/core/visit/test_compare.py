@@ -7,10 +7,10 @@ import pytest
 
 from crawler.core.change.change import Change, Evidence, Verdict
 from crawler.core.change.mask import NO_MASK
-from crawler.core.change.observation import Observation, update_mask
+from crawler.core.change.mask_learning import Observation, update_mask
 from crawler.core.freshness.estimates import ExpectedMagnitude
 from crawler.core.freshness.policies import parse_policy
-from crawler.core.freshness.terms import VisitTerms
+from crawler.core.freshness.visit_terms import VisitTerms
 from crawler.core.page.selectors import FULL_VIEW, View
 from crawler.core.page.snapshot import Parsed, parse_body
 from crawler.core.visit.decide import compare_page, decide_visit, should_fetch_again

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.change.change import Change
-from crawler.core.freshness.terms import VisitTerms
+from crawler.core.freshness.visit_terms import VisitTerms
 from crawler.core.http.response import FailureReason, Fetched, NotModified, Unreached
 from crawler.core.http.urls import Url, compute_page_key
 from crawler.core.page.content import PageContent

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from crawler.core.change.change import Change, Evidence
 from crawler.core.freshness.estimates import PRIOR, RateEstimate
-from crawler.core.freshness.terms import RequestReason, VisitTerms
+from crawler.core.freshness.visit_terms import RequestReason, VisitTerms
 from crawler.core.http.response import FailureReason, Fetched, NotModified, Response, Unreached, Validators
 from crawler.core.http.robots import ALLOW_ALL, parse_robots
 from crawler.core.http.urls import Authority, Scope, Url, compute_page_key

@@ -8,7 +8,7 @@ from importlib import import_module
 from types import TracebackType
 from typing import Self
 
-from crawler.runtime.children import ensure_tag
+from crawler.runtime.background_processes import ensure_tag
 from crawler.runtime.environment import build_worker_environment
 from crawler.runtime.stack import Stack
 from tests.flows.stage import order

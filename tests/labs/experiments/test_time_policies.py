@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crawler.core.freshness.estimates import PRIOR, compute_fresh_chance
-from crawler.core.freshness.value import compute_values
+from crawler.core.freshness.visit_value import compute_values
 from labs.experiments import dai, estimator, optimum
 from labs.experiments.comparison import ComparisonRow, Job, Made, WorldSource, compare
 from labs.experiments.dai import Timing

@@ -20,7 +20,7 @@ from benchmarks.fleet.findings import fleet_of, problems
 from benchmarks.fleet.leases import Killed, LeaseWatch, recorded_pages
 from benchmarks.fleet.sites import SiteRequest, name_of, read_log
 from benchmarks.fleet.trial import helper
-from crawler.runtime.children import SERVICE_TAG
+from crawler.runtime.background_processes import SERVICE_TAG
 from crawler.runtime.machine import find_free_port
 from labs.demo.server import Remote, living_process
 from tests.databases import execute

@@ -14,7 +14,7 @@ from crawler.core.visit.visit import State, Target
 from crawler.store import domains, frontier, report
 from crawler.store.claim.leases import CANDIDATES
 from crawler.store.database import PREFER_KEY_LOOKUPS, Database, open_database
-from crawler.store.frontier.candidates import HEAD_ROWS
+from crawler.store.frontier.candidate_query import HEAD_ROWS
 from crawler.store.frontier.selection import FIRST_INSTANT, MAX_EXTRA_PAGES, WRITE_DUE_TIMES
 from crawler.store.frontier.targets import DETAILS
 from tests.store.conftest import START

@@ -10,7 +10,7 @@ from crawler.core.change.mask import NO_MASK, NoiseMask, learn_variants
 from crawler.core.domain import Domain
 from crawler.store import compression
 from crawler.store.database import Database
-from crawler.store.learned.memories import MASK, pack_mask, read_mask, write_memory
+from crawler.store.learned.domain_memory import MASK, pack_mask, read_mask, write_memory
 from tests.core import pages
 
 texts = st.lists(st.sampled_from(["at 10:15", "at 10:16", "5 days", "sale", "boots é 漢", "6 days"]), max_size=4)

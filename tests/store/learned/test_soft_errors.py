@@ -7,7 +7,7 @@ from crawler.core.http.urls import PageKey
 from crawler.core.rendering.memory import RenderMemory, TemplateRenders
 from crawler.core.soft_errors import MAX_SHARED_TEXTS, MIN_PAGES, NO_SOFT_ERRORS, SharedText, SoftErrorMemory
 from crawler.store import compression
-from crawler.store.learned.memories import RENDERS, SOFT_ERRORS
+from crawler.store.learned.domain_memory import RENDERS, SOFT_ERRORS
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 

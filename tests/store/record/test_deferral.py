@@ -4,7 +4,7 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from crawler.core.domain import Domain, Lease
-from crawler.core.freshness.terms import RequestReason
+from crawler.core.freshness.visit_terms import RequestReason
 from crawler.core.http.urls import PageKey
 from crawler.core.novelty import RETRY_INTERVAL
 from crawler.store import record

@@ -6,7 +6,7 @@ import pytest
 
 from crawler.core.domain import Domain, Lease, Suspension
 from crawler.core.domain_settings import DomainSettings
-from crawler.core.freshness.terms import RequestReason
+from crawler.core.freshness.visit_terms import RequestReason
 from crawler.core.http.response import NO_VALIDATORS, FailureReason, Response, Unreached
 from crawler.core.http.urls import Authority, Url
 from crawler.core.opic.opic import ENDOWMENT

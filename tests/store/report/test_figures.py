@@ -13,7 +13,7 @@ from crawler.store.report import CountState
 from crawler.store.report.freshness import MAX_AGE, MAX_SMALL_PAGES
 from tests.store.conftest import START
 from tests.store.made_up import look, status, take, targets
-from tests.store.report.test_reports import LATER, walked
+from tests.store.report.test_expressions import LATER, walked
 
 HOUR = timedelta(hours=1)
 GRADED = """

@@ -10,7 +10,7 @@ from crawler.store import domains, report
 from crawler.store.database import Database
 from tests.store.conftest import START
 from tests.store.made_up import USUAL
-from tests.store.report.test_reports import LATER, walked
+from tests.store.report.test_expressions import LATER, walked
 
 
 async def test_freshness_now_equals_the_report(db: Database, domain: Domain) -> None:

@@ -15,8 +15,8 @@ from hashlib import blake2b
 
 from crawler.core.http.urls import Url, normalize_url
 from crawler.core.page.lists.dates import ListDate, parse_list_date
-from crawler.core.page.lists.source import ListReadError, decode_list, find_root, to_xml_bytes
-from crawler.core.page.lists.xml import RawEntry, parse_entries
+from crawler.core.page.lists.list_text import ListReadError, decode_list, find_root, to_xml_bytes
+from crawler.core.page.lists.sitemap_and_feed_xml import RawEntry, parse_entries
 
 MAX_LIST_BYTES = 50 << 20  # of one decompressed list, by the protocol
 MAX_ENTRIES = 50_000  # of one list, by the protocol; the same limit applies to alternates

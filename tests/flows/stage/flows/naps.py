@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prefect import flow, task
 
-from flows.ending import end_early, stop_on_sigterm
+from flows.run_ending import end_early, stop_on_sigterm
 
 
 @flow

@@ -14,7 +14,7 @@ from crawler.core.http.response import (
     Unreached,
     Validators,
 )
-from crawler.core.validators import (
+from crawler.core.validator_trust import (
     NO_TRUST,
     Validator,
     ValidatorStats,

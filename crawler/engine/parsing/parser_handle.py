@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from crawler.engine.machine import READER_ENVIRONMENT, start_child
+from crawler.engine.machine_load import READER_ENVIRONMENT, start_child
 from crawler.engine.parsing.parser_process import LENGTH, MAX_REPLY_BYTES, Reply
 
 PARSER_SCRIPT = str(Path(__file__).with_name("parser_process.py"))

@@ -4,7 +4,7 @@ import pytest
 
 from crawler.core.http.urls import Url
 from crawler.core.page.outline import extract_blocks
-from crawler.core.page.pick import find_selector
+from crawler.core.page.selector_finder import find_selector
 from crawler.core.page.selectors import View
 
 HTML = "text/html; charset=utf-8"

@@ -10,8 +10,8 @@ from crawler.core.budget.cost import RequestKind
 from crawler.core.freshness.estimates import DAY, ChangeWeight, RateEstimate, compute_magnitude_factors
 from crawler.core.freshness.policies import ValuePolicy
 from crawler.core.freshness.selection import CandidateColumns, Candidates, build_candidates, join_candidates
-from crawler.core.freshness.terms import PRIORITY_REQUESTS, VisitTerms
-from crawler.core.freshness.value import compute_phase
+from crawler.core.freshness.visit_terms import PRIORITY_REQUESTS, VisitTerms
+from crawler.core.freshness.visit_value import compute_phase
 from crawler.core.http.response import NO_VALIDATORS, Validators
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.opic.order import Order, age_cash, compute_head_start

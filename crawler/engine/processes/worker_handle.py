@@ -16,7 +16,7 @@ from uuid import UUID
 
 from crawler.clock import Clock
 from crawler.core.domain import Lease
-from crawler.engine.machine import SINGLE_THREAD_ENVIRONMENT, start_child
+from crawler.engine.machine_load import SINGLE_THREAD_ENVIRONMENT, start_child
 from crawler.engine.requests.session import FindSecret
 from crawler.engine.stats import CrawlStats, LeaseResult, Progress
 from crawler.settings import Settings

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crawler.core.freshness.estimates import DAY, RateEstimate
-from crawler.core.freshness.value import (
+from crawler.core.freshness.visit_value import (
     compute_due_gap,
     compute_first_values,
     compute_fresh_days,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from crawler.core.http.urls import Url
 from crawler.core.page.document import Document
-from crawler.core.page.lists.feeds import read_xml
+from crawler.core.page.lists.xml_text import read_xml
 
 HERE = Url("https://example.com/news/feed.xml")
 

@@ -8,7 +8,7 @@ from html.entities import html5
 from typing import Any
 
 from crawler.core.http.urls import Url, normalize_url
-from crawler.core.page.lists.source import AMPERSAND, ListReadError
+from crawler.core.page.lists.list_text import AMPERSAND, ListReadError
 
 MAX_DEPTH = 64  # feeds have five levels, and some contain web pages
 MAX_ELEMENTS = 2_000_000  # forty for each entry of the longest list

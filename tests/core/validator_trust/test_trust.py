@@ -5,7 +5,7 @@ import pytest
 
 from crawler.core.http.response import NO_VALIDATORS, NotModified, Validators
 from crawler.core.http.urls import PageKey
-from crawler.core.validators import (
+from crawler.core.validator_trust import (
     NO_TRUST,
     Validator,
     ValidatorStats,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.core.validators import (
+from crawler.core.validator_trust import (
     NO_TRUST,
     YOUNG_REVISITS,
     Validator,

@@ -10,7 +10,7 @@ import pytest
 
 from crawler.core.http.response import FailureReason, Fetched, NotModified, Validators
 from crawler.core.http.urls import normalize_url
-from crawler.fetch.http import ACCEPT
+from crawler.fetch.http_client import ACCEPT
 from tests.fetch.asking import AGENT, SOON, http, one, reason
 from tests.fetch.server import answer, serving
 
