@@ -113,10 +113,11 @@ def mask_text(blocks: BlockList, mask: NoiseMask) -> str:
 
 def _get_compared_text(block: ExplainedBlock) -> str:
     """Return the text of a block with a gap instead of each masked word."""
-    text = block.text
-    for begin, end in reversed(block.masked):
-        text = text[:begin] + MASK_GAP + text[end:]
-    return text
+    parts, end = [], 0
+    for begin, until in block.masked:
+        parts += [block.text[end:begin], MASK_GAP]
+        end = until
+    return "".join([*parts, block.text[end:]])
 
 
 def get_decimal_mark(language: str) -> str:
