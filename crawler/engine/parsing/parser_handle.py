@@ -38,7 +38,7 @@ class _RunningProcess:
 
 
 class Reader:
-    """A parser process that runs one call at a time. The first call starts it, also after it was lost.
+    """A parser process that runs one call at a time. A call starts it if it is not running.
 
     plugins: names of the reader plugins to load.
     """

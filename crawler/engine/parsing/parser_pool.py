@@ -147,7 +147,7 @@ READING_LIMITS = ReadingLimits()
 
 
 def choose_reader_count() -> int:
-    """Return the number of parser processes: one per core, but at least two, and one that no single domain can take.
+    """Return the number of parser processes: one per core (at least two), plus one that no single domain can take.
 
     One domain needs two processes: with one, parser and crawler would wait for each other half of the time.
     """
