@@ -21,7 +21,7 @@ from benchmarks.harness.virtual_site import MOST_DEPTH, pages_of, virtual_site
 from crawler.runtime.postgres.cluster import borrow_postgres
 
 HEAD = ("pages so far", "peak MB of all processes", "MB at the end")
-BAR_MB = 300.0
+BAR_MB = 300.0  # limit of the peak
 STEPS = 10  # rows of the table
 FLAT = 1.1  # limit of the last step's peak divided by the second step's
 

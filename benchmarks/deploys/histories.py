@@ -1,7 +1,7 @@
 """Histories of statically built sites: which deploy changed the own text of which pages. Every deploy changes
 boilerplate.
 
-Two histories are real, from the released archives of documentations: how many paragraphs of each page's own text each
+Two histories are real, from the released archives of documentation: how many paragraphs of each page's own text each
 release changed. pytest.json covers the sources of 123 releases of pytest; sqlalchemy.json covers the HTML pages of 76
 releases of SQLAlchemy; both use the newest release of a day. Learning of site activity was developed on the first. The
 second is held out: do not tune on it. Synthetic histories draw deploys in bursts, with edits of one section or of all.
@@ -49,7 +49,7 @@ class History:
 
 
 def real(of: str, rng: Random, days: float | None, *, frame_only: int = FRAME_ONLY) -> History:
-    """Return the real history of a documentation, with boilerplate-only deploys between the releases.
+    """Return the real history of a documentation site, with boilerplate-only deploys between the releases.
 
     days: scale the history to this length; None keeps the original days.  frame_only: boilerplate-only deploys per
     release.
