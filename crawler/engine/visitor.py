@@ -35,7 +35,7 @@ from crawler.engine.requests.requester import Requester, WebRequest
 from crawler.engine.store_port import LeasedStore
 
 MAX_RECENT_TEXTS = 64  # fingerprints of added pages that are remembered
-MIN_ALIKE = 3  # similar ones among them from which on an added page may be a soft 404
+MIN_ALIKE = 3  # an added page that is similar to this many of them may be a soft 404
 # Fingerprints of 64 bits that differ in at most this many are similar: as many as short texts that differ only in an
 # address and a number.
 TOLERANCE_BITS = 16

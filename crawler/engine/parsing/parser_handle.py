@@ -23,7 +23,7 @@ CHUNK_BYTES = 1 << 18
 
 
 class ReaderLost(Exception):
-    """A parser process that gave no result. is_out_of_memory: whether it might with more memory."""
+    """A parser process that gave no result. is_out_of_memory: whether it might give one with more memory."""
 
     def __init__(self, problem: str, *, is_out_of_memory: bool = False) -> None:
         super().__init__(problem)
