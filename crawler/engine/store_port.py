@@ -77,7 +77,7 @@ class LeasedStore:
         return await self._retry_until_available(lambda _: drain(at=self.clock.now()))
 
     async def update_due_times(self) -> bool:
-        """Update the due times of a slice of pages to the current shadow price; return whether any were outdated."""
+        """Update the due times of a slice of pages to the current shadow price; return whether there was one."""
         update = partial(frontier.update_due_times, self._db, self.lease, defaults=self._defaults)
         return await self._retry_until_available(lambda _: update(at=self.clock.now()))
 
