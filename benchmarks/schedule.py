@@ -61,7 +61,7 @@ def learning(count: int, *, times: int) -> Timed:
         began = time.perf_counter()
         learn_and_appraise(pages, gap, found)
         seconds.append(time.perf_counter() - began)
-    return Timed("learn and appraise", count, min(seconds), LEARN_BAR)
+    return Timed("learn and evaluate", count, min(seconds), LEARN_BAR)
 
 
 def learn_and_appraise(pages: PageArrays, gap: Floats, found: np.typing.NDArray[np.bool_]) -> Floats:

@@ -41,10 +41,10 @@ def is_installed(extra: str) -> bool:
 
 
 def build_install_command(extra: str, *, prefix: Path = Path(sys.prefix), python: str = sys.executable) -> str:
-    """Return the shell command that adds an extra to an environment, by the tool that made the environment.
+    """Return the shell command that adds an extra to an environment, with the tool that made the environment.
 
     It names the packages of the extra, or the file that recrawl was installed from: recrawl is in no package index.
-    prefix, python: of the environment.
+    prefix: the root folder of the environment.  python: its interpreter.
     """
     if extra in LOCKED_EXTRAS and prefix == PROJECT / ".venv":
         return f"make -C {shlex.quote(str(PROJECT))} setup-extras EXTRAS={extra}"
@@ -60,7 +60,7 @@ def build_install_command(extra: str, *, prefix: Path = Path(sys.prefix), python
         return shlex.join(["pipx", "inject", prefix.name, *requirements])
     if find_spec("pip") is not None:
         return shlex.join([python, "-m", "pip", "install", *requirements])
-    if installer == "pip":  # which has removed itself: only the container image does that
+    if installer == "pip":  # pip installed recrawl and was then removed: only the container image does that
         option = "CHROMIUM=yes" if extra == "browser" else f"EXTRAS={extra}"
         return f"docker build -f deployments/container/Containerfile --build-arg {option} -t recrawl ."
     return shlex.join(["uv", "pip", "install", "--python", python, *requirements])

@@ -20,7 +20,10 @@ def format_json(document: object) -> str:
 
 
 def convert_to_plain(value: object) -> object:
-    """Convert a value to a JSON type: instants to ISO 8601, spans to seconds, bytes to hexadecimal. Raise TypeError."""
+    """Convert a value to a JSON type: instants to ISO 8601, spans to seconds, bytes to hexadecimal.
+
+    Raise TypeError for other types.
+    """
     match value:
         case datetime():
             return value.isoformat()

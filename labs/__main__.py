@@ -37,12 +37,12 @@ def demo(
 def replay(
     folder: Annotated[Path, typer.Argument(help="A history, or a .tar archive of one.")],
     budget: Annotated[
-        list[int] | None, typer.Option(min=1, metavar="N", help="Requests per day; may be repeated.")
+        list[int] | None, typer.Option(min=1, metavar="N", help="Requests per day; can be repeated.")
     ] = None,
     share: Annotated[
         list[float] | None,
         typer.Option(
-            min=0.0001, metavar="SHARE", help="Requests per day, as a share of initial pages; may be repeated."
+            min=0.0001, metavar="SHARE", help="Requests per day, as a share of initial pages; can be repeated."
         ),
     ] = None,
     days: Annotated[
@@ -52,12 +52,14 @@ def replay(
     runs: Annotated[int, typer.Option(min=1, metavar="N", help="Crawl runs per day, evenly spaced.")] = 4,
     sitemap: Annotated[
         list[str] | None,
-        typer.Option(metavar="dates|plain|none", help="Sitemap: true dates, no dates, or no sitemap; may be repeated."),
+        typer.Option(metavar="dates|plain|none", help="Sitemap: true dates, no dates, or no sitemap; can be repeated."),
     ] = None,
     by_importance: Annotated[
-        float, typer.Option(metavar="RATIO", help="Bound for staleness weighted by importance.")
+        float, typer.Option(metavar="RATIO", help="Bound of the ratio of staleness weighted by importance.")
     ] = 0.85,
-    cold: Annotated[bool, typer.Option("--cold", help="Apply the budget from the first day on.")] = False,
+    cold: Annotated[
+        bool, typer.Option("--cold", help="Apply the budget from the first day on, not the second.")
+    ] = False,
     revisit: Annotated[str, typer.Option(metavar="POLICY", help="Revisit policy of the domain.")] = "value",
     hours: Annotated[str, typer.Option(metavar="HOURS", help="Crawl hours of the domain, such as mon-fri 9-17.")] = "",
     target_freshness: Annotated[

@@ -1,6 +1,6 @@
 """Compare change detectors on sites of real pages with real edits and noise, by kind of edit or noise.
 
-Each page is visited several times, days apart. A visit is labelled "changed" if the page was edited since the previous
+Each page is visited several times, days apart. A visit is labeled "changed" if the page was edited since the previous
 visit, and "unchanged" otherwise, whatever else differs. The tables show the share of visits that each detector judges
 correctly.
 """
@@ -17,8 +17,6 @@ from benchmarks.change.edits import DIGITS, EDITS
 from benchmarks.change.score import FIRST_VISIT, Judged, Result, measured, separation
 from benchmarks.harness.table import table
 from tests.engine.corpus import CorpusError
-
-BAR = 0.97
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +65,7 @@ def options() -> argparse.ArgumentParser:
         "--show", metavar="KIND", choices=names, help="list the mistakes of the last detector on visits of KIND"
     )
     parser.add_argument("--jobs", type=int, default=2, help="number of processes")
-    parser.add_argument(
-        "--pairs", action="store_true", help="compare pairs of real versions, labelled by hand, instead"
-    )
+    parser.add_argument("--pairs", action="store_true", help="compare pairs of real versions, labeled by hand, instead")
     parser.add_argument("--json", action="store_true")
     return parser
 
@@ -80,7 +76,7 @@ def of_pairs(detectors: Sequence[str], *, as_json: bool) -> int:
     if as_json:
         print(json.dumps(summary(result, detectors)))
     else:
-        print(f"{len(result.judged)} labelled pairs of versions; judged correctly, %:\n")
+        print(f"{len(result.judged)} labeled pairs of versions; judged correctly, %:\n")
         print(f"{kinds_table(result, detectors)}\n\n{totals_table({'pairs': result.judged}, detectors)}")
         print(f"\n{separation_line(result, detectors)}")
         for kind in sorted({each.kind for each in result.judged}):

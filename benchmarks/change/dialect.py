@@ -92,8 +92,8 @@ class Dialect:
     def spoken(self) -> frozenset[str]:
         """Return the words and formats that only this dialect uses, without those that languages or standards share."""
         common = {"language", "months", "layouts", "styles", "thousands", "mark", "nonce"}
-        told = (each.name for each in fields(self) if each.name not in common)
-        values = (value for name in told for value in getattr(self, name))
+        names = (each.name for each in fields(self) if each.name not in common)
+        values = (value for name in names for value in getattr(self, name))
         return frozenset(text for value in values for text in ((value,) if isinstance(value, str) else value))
 
 

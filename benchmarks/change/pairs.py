@@ -1,4 +1,4 @@
-"""Pairs of real page versions, from Debian's main and security archives, labelled by hand.
+"""Pairs of real page versions, from Debian's main and security archives, labeled by hand.
 
 pairs.tsv has one line per pair: the package, its two versions, the page, the digests of both sides, the label, its
 kind, and the reason. The label is "changed" if the content changed; "same" if only boilerplate did, such as the release
@@ -52,7 +52,7 @@ def url_of(package: str, page: str) -> Url:
 
 
 def pairs() -> Sequence[Pair]:
-    """Return all labelled pairs; the pairs of a package are adjacent."""
+    """Return all labeled pairs; the pairs of a package are adjacent."""
     with LABELS.open(encoding="utf-8", newline="") as file:
         return [Pair(**row) for row in DictReader(file, delimiter="\t")]
 
@@ -122,8 +122,8 @@ def visits_of(package: str, pages: Sequence[str], root: Path, at: datetime) -> I
 
 
 def check(labelled: Sequence[Pair], visits: Sequence[Sequence[PageVisit]]) -> None:
-    """Raise CorpusError unless the files are the ones that were labelled."""
+    """Raise CorpusError unless the files are the ones that were labeled."""
     old, new = ({visit.page: compute_digest(visit.response.body).hex() for visit in seen} for seen in visits)
     for pair in labelled:
         if (old[pair.url], new[pair.url]) != (pair.digest_old, pair.digest_new):
-            raise CorpusError(f"{pair.page} differs from the labelled version; label it again")
+            raise CorpusError(f"{pair.page} differs from the labeled version; label it again")

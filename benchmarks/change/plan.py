@@ -22,7 +22,7 @@ SECTIONS = 4
 PAGES_PER_SECTION = 8
 VISITS = 8
 LONG_VISITS = 51
-LONG_EVERY = 3  # one site in so many has a page with LONG_VISITS visits, whose price changes every day
+LONG_EVERY = 3  # every third site has a page with LONG_VISITS visits, whose price changes every day
 EDITED_SHARE = 0.85
 DAILY = "price-daily"
 BESIDE = "price-beside-counter"
@@ -68,7 +68,7 @@ def _rounds(rng: Random) -> tuple[datetime, ...]:
 
 
 def _sections(key: str, number: int, rng: Random, dialect: Dialect) -> tuple[Section, ...]:
-    """Draw the sections. Two sites of three have two sections with one kind of noise; in the third all are alike."""
+    """Draw the sections. Two sites of three have two sections with one kind of noise; a third has equal sections."""
     order = rng.sample(NOISES, len(NOISES))
     is_uniform = number % 3 == 2
     turn = 2 * (number - number // 3)

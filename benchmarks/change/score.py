@@ -18,7 +18,7 @@ MOST_SHOWN_CHARS = 90
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A labelled visit with the verdicts of all detectors.
+    """A labeled visit with the verdicts of all detectors.
 
     kind: the kind of edit or noise.
     number: 1 for the first visit that can be judged.

@@ -52,7 +52,7 @@ def rounds(site: Site) -> Iterator[Sequence[Labelled]]:
 
 
 def labelled(site: Site, page: Page, number: int, at: datetime, seen: set[tuple[int, tuple[int, ...]]]) -> Labelled:
-    """Return a labelled visit.
+    """Return a labeled visit.
 
     seen: versions with the variants of A/B tests in which they were seen; this visit is added.
     """

@@ -21,7 +21,7 @@ from benchmarks.harness.virtual_site import MOST_DEPTH, pages_of, virtual_site
 from crawler.runtime.postgres.cluster import borrow_postgres
 
 HEAD = ("pages so far", "peak MB of all processes", "MB at the end")
-BAR_MB = 300.0
+BAR_MB = 300.0  # limit of the peak
 STEPS = 10  # rows of the table
 FLAT = 1.1  # limit of the last step's peak divided by the second step's
 
@@ -39,8 +39,8 @@ def main(arguments: Sequence[str]) -> int:
     given = options().parse_args(arguments)
     steps, visits, per_second = measure(given)
     if given.json:
-        told = [(each.pages, each.max_bytes, each.last_bytes) for each in steps]
-        print(json.dumps({"visits": visits, "per_second": per_second, "steps": told}))
+        shown = [(each.pages, each.max_bytes, each.last_bytes) for each in steps]
+        print(json.dumps({"visits": visits, "per_second": per_second, "steps": shown}))
         return 0
     print(table(HEAD, [(each.pages, each.max_bytes / 1e6, each.last_bytes / 1e6) for each in steps]))
     most_mb, growth = max(each.max_bytes for each in steps) / 1e6, steps[-1].max_bytes / steps[1].max_bytes

@@ -1,7 +1,7 @@
 """Histories of statically built sites: which deploy changed the own text of which pages. Every deploy changes
 boilerplate.
 
-Two histories are real, from the released archives of documentations: how many paragraphs of each page's own text each
+Two histories are real, from the released archives of documentation: how many paragraphs of each page's own text each
 release changed. pytest.json covers the sources of 123 releases of pytest; sqlalchemy.json covers the HTML pages of 76
 releases of SQLAlchemy; both use the newest release of a day. Learning of site activity was developed on the first. The
 second is held out: do not tune on it. Synthetic histories draw deploys in bursts, with edits of one section or of all.
@@ -49,7 +49,7 @@ class History:
 
 
 def real(of: str, rng: Random, days: float | None, *, frame_only: int = FRAME_ONLY) -> History:
-    """Return the real history of a documentation, with boilerplate-only deploys between the releases.
+    """Return the real history of a documentation site, with boilerplate-only deploys between the releases.
 
     days: scale the history to this length; None keeps the original days.  frame_only: boilerplate-only deploys per
     release.
@@ -77,8 +77,8 @@ def real(of: str, rng: Random, days: float | None, *, frame_only: int = FRAME_ON
 def sections(rng: Random, days: float) -> History:
     """Draw a history in which a quarter of the deploys edits half of one section; other pages are edited rarely."""
 
-    def edited(page: int, favourite: int) -> bool:
-        return rng.random() < (0.5 if page % SECTIONS == favourite else 0.01)
+    def edited(page: int, favorite: int) -> bool:
+        return rng.random() < (0.5 if page % SECTIONS == favorite else 0.01)
 
     return _made(rng, days, share=0.25, edited=edited)
 
@@ -88,8 +88,8 @@ def bursts(rng: Random, days: float) -> History:
     chances = [rng.betavariate(0.3, 1.5) for _ in range(PAGES)]
     hits = [rng.betavariate(0.4, 0.8) for _ in range(SECTIONS)]
 
-    def edited(page: int, favourite: int) -> bool:
-        return rng.random() < max(chances[page], hits[favourite])
+    def edited(page: int, favorite: int) -> bool:
+        return rng.random() < max(chances[page], hits[favorite])
 
     return _made(rng, days, share=0.1, edited=edited)
 
@@ -98,7 +98,7 @@ def alone(rng: Random, days: float) -> History:
     """Draw a history in which pages are edited independently, which makes deploys uninformative."""
     rates = [0.1 * rng.lognormvariate(-1.0, 1.2) for _ in range(PAGES)]
 
-    def edited(page: int, favourite: int) -> bool:  # noqa: ARG001  whatever is the deploy's favourite
+    def edited(page: int, favorite: int) -> bool:  # noqa: ARG001  whatever is the deploy's favorite
         return rng.random() < min(rates[page], 1.0)
 
     return _made(rng, days, share=1.0, edited=edited, deploys=3 * DEPLOYS)
@@ -111,9 +111,9 @@ def _made(
     edits: list[dict[int, int]] = [{} for _ in range(PAGES)]
     for deploy in range(1, len(instants)):
         if rng.random() < share:
-            favourite = rng.randrange(SECTIONS)
+            favorite = rng.randrange(SECTIONS)
             for page in range(PAGES):
-                if edited(page, favourite):
+                if edited(page, favorite):
                     edits[page][deploy] = rng.randint(1, 3)
     pages = [
         PageLife(name=f"part-{n % SECTIONS}/page-{n}", paragraphs=rng.randint(5, 25), born=0, gone=None, edits=edits[n])

@@ -121,7 +121,7 @@ class Trial:
     def server(self) -> Iterator[psutil.Process]:
         words = [RECRAWL, "server", "--host", self.network.hub, "--port", str(self.ports["prefect"])]
         with self.started(words, "server", "none") as process:
-            self.until(lambda: is_healthy(self.api), "the Prefect server answers", process)
+            self.until(lambda: is_healthy(self.api), "the Prefect server responds", process)
             yield process
 
     @contextmanager

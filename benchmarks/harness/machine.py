@@ -42,8 +42,8 @@ def described(*parts: str) -> str:
 
 def processor() -> str:
     lines: Sequence[str] = ()
-    if (told := Path("/proc/cpuinfo")).exists():
-        lines = told.read_text(encoding="utf-8", errors="replace").splitlines()
+    if (cpuinfo := Path("/proc/cpuinfo")).exists():
+        lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.machine()
 

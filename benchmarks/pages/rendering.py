@@ -92,7 +92,7 @@ def main(arguments: Sequence[str]) -> int:
         kinds = {"plain Playwright": plain_playwright, "recrawl": our_tab}
         done = [asyncio.run(rendered(kind, root, urls, given.renders, opened)) for kind, opened in kinds.items()]
         print(table(HEAD, [each.row() for each in done]))
-        print(f"\nrecrawl takes {done[1].cpu_s / done[0].cpu_s:.2f} times the processor time of plain Playwright\n")
+        print(f"\nrecrawl takes {done[1].cpu_s / done[0].cpu_s:.2f} times the CPU time of plain Playwright\n")
         rows = [crawled(root, mode, home=given.home) for mode in ("never", "auto", "always")]
         print(table(SITE_HEAD, rows))
         avoided = 1 - int(str(rows[1][2])) / max(1, int(str(rows[2][2])))

@@ -211,7 +211,7 @@ def shown(rounds: Sequence[Round]) -> str:
     for kind in (Kind.REVISIT, Kind.FIRST):
         ours = middles[kind.value, largest]
         growth = sum(ours[1:]) / smallest[kind.value]
-        verdicts = ("flat" if growth < FLAT else "growing", "held" if ours[0] >= BAR else "missed")
+        verdicts = ("flat" if growth < FLAT else "growing", "met" if ours[0] >= BAR else "missed")
         versus.append((kind.value, ours[0] / rival[0], sum(ours[1:]) / sum(rival[1:]), *verdicts))
     head = (f"{largest:,} pages against {CRAWLEE}", *VERSUS)
     lines = [table(HEAD, rows), "", "The last column compares CPU time, including Postgres.", "", table(head, versus)]

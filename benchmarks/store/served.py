@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 from crawler.core.domain import Domain
 from tests.server.conftest import Visitor, served
 
-BAR_S = 2.0
-BAR_BYTES = 100e6
+BAR_S = 2.0  # limit of a response
+BAR_BYTES = 100e6  # limit of the server's memory
 
 
 @dataclass(frozen=True, slots=True)

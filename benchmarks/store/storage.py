@@ -53,8 +53,8 @@ def main(arguments: Sequence[str]) -> int:
         shutil.copytree(fetch(given.corpus), site, copy_function=shutil.copyfile)
         stages, pruned = asyncio.run(measured(url, site, given))
     if given.json:
-        told = {name: [asdict(each) | {"each": each.each} for each in found] for name, found in stages.items()}
-        print(json.dumps({"stages": told, "pruned": asdict(pruned)}))
+        shown = {name: [asdict(each) | {"each": each.each} for each in found] for name, found in stages.items()}
+        print(json.dumps({"stages": shown, "pruned": asdict(pruned)}))
         return 0
     print(f"{described('postgres')}\n")
     print(table(HEAD, [row(name, each) for name, found in stages.items() for each in found]))

@@ -246,7 +246,7 @@ async def crawl_lease(
 
     progress: called after each recorded batch.
     A domain with an invalid pattern is suspended: without the pattern, pages outside of the intended scope would be
-    crawled. A domain with a missing secret is suspended, too: without it, pages would have other content.
+    crawled. A domain with a missing secret is suspended, too: without it, pages may have other content.
     Raise LeaseLost if another worker claimed the domain, and StoreUnavailable if the database does not come back.
     Visits recorded before that are safe; the other pages are fetched again.
     """

@@ -49,7 +49,7 @@ async def refetch_page(
     now: datetime,
     knowledge: DomainKnowledge,
 ) -> BlockList | None:
-    """Fetch the page again and return its blocks: empty if another page came, None if no request may be sent."""
+    """Fetch the page again and return its blocks: empty if it was another page, None if no request may be sent."""
     response = await request_url(target.url)
     if response is None:
         return None

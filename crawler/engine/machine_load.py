@@ -106,9 +106,9 @@ def _read_quota(files: Sequence[Path]) -> float:
 def prepare_memory() -> None:
     """Tune garbage collection and malloc. Call it once, after all imports.
 
-    Exclude imported objects from garbage collection: scanning them takes longer than selecting 500 pages. They are not
-    collected before either, because only about forty of the hundred thousand objects are garbage. Make glibc return
-    the memory of large bodies to the system.
+    Exclude imported objects from garbage collection: scanning them takes longer than selecting 500 pages. No
+    collection runs before, because only about forty of the hundred thousand objects are garbage. Make glibc return the
+    memory of large bodies to the system.
     """
     gc.freeze()
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # Linux only

@@ -40,10 +40,10 @@ async def prepare_lease(
 
 async def drain_inbox(store: LeasedStore) -> bool:
     """Apply the domain's inbox; return whether it contained anything."""
-    was_full = False
+    had_entries = False
     while await store.drain_inbox():
-        was_full = True
-    return was_full
+        had_entries = True
+    return had_entries
 
 
 async def apply_updates(store: LeasedStore) -> bool:

@@ -92,7 +92,7 @@ class Recorder:
         return visits, new_pages, since
 
     async def request_renders(self, visitor: Visitor) -> bool:
-        """Request rendering of pages that waited until the domain has no other page; return whether there are any."""
+        """Request the rendering of pages that waited until no other page is left; return whether there are any."""
         if not (pages := visitor.pop_pages_to_render(is_exhausted=True)):
             return False
         await self._store.request_renders(pages, visitor.knowledge.renders)

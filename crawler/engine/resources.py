@@ -68,7 +68,7 @@ class CrawlResources:
         return session
 
     async def _open_client(self, domain: Domain, secrets: Mapping[SecretReference, str]) -> "Http":
-        """Open a separate client if the domain has a proxy or its own TLS settings; else return the common one."""
+        """Open a separate client if the domain has a proxy or its own TLS settings; else return the shared one."""
         from crawler.fetch import build_ssl_context  # noqa: PLC0415
 
         domain_settings = domain.settings

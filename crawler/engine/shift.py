@@ -46,7 +46,7 @@ class ShiftHooks:
     """
 
     progress: Callable[[Lease, CrawlStats], None] = lambda _lease, _stats: None
-    wrap_crawl: WrapCrawl = lambda _lease, walk_it: walk_it()
+    wrap_crawl: WrapCrawl = lambda _lease, crawl_it: crawl_it()
 
 
 def build_holder_name(role: str) -> str:

@@ -36,7 +36,7 @@ class CrawlStats:
     excluded: pages that are not fetched because of robots.txt or the domain's scope.  rendered: pages that a browser
     rendered.  without_browser: pages that needed rendering while no browser was found.  outages: why domains could not
     be crawled at all; they are not counted as failed visits.  absent_lists: sitemaps and feeds that never existed at
-    the default URLs.  dead_links: visits of pages that never existed; they are no changes.  dead_link_urls: the first
+    the default URLs.  dead_links: visits of pages that never existed; they are not changes.  dead_link_urls: the first
     of these that a user added.  notable_pages: the first pages to report for each change; UNKNOWN for failed visits.
     """
 

@@ -77,7 +77,7 @@ class LeasedStore:
         return await self._retry_until_available(lambda _: drain(at=self.clock.now()))
 
     async def update_due_times(self) -> bool:
-        """Update the due times of some of the domain's pages to today's shadow price; return whether any were old."""
+        """Update the due times of a slice of pages to the current shadow price; return whether there was one."""
         update = partial(frontier.update_due_times, self._db, self.lease, defaults=self._defaults)
         return await self._retry_until_available(lambda _: update(at=self.clock.now()))
 
@@ -112,7 +112,7 @@ class LeasedStore:
         return await self._retry_until_available(lambda _: load())
 
     async def judge_moves(self, visits: Sequence[Visit]) -> list[Visit]:
-        """Return the visits to record; a move that may be an outage is changed to no move."""
+        """Return the visits to record. Moves that may be caused by an outage are changed to visits without a move."""
         return await self._retry_until_available(lambda _: record.judge_moves(self._db, self.lease, visits))
 
     async def record(self, batch: Batch) -> int:
@@ -139,7 +139,7 @@ class LeasedStore:
         return await claim.renew(self._db, self.lease)
 
     async def release(self, end: LeaseEnd) -> None:
-        """Release the domain, without retries. A lost lease is no error here."""
+        """Release the domain, without retries. A lost lease is not an error here."""
         await claim.release(self._db, self.lease, end, at=self.clock.now())
 
     async def _retry_until_available(self, operation: Callable[[bool], Awaitable[T]]) -> T:
@@ -155,7 +155,7 @@ async def retry_until_available(
 ) -> T:
     """Call an operation of the store until it succeeds, and return its result.
 
-    operation: called with True if it is a retry, so that an earlier attempt may have committed.
+    operation: called with True if it is a retry; then an earlier attempt may have committed.
     about: a label for the log.  Raise StoreUnavailable when patience is exhausted, or when the caller is ending.
     """
     give_up_at = time.monotonic() + patience.total_seconds()

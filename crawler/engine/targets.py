@@ -13,8 +13,8 @@ from crawler.engine.requests.requester import Requester
 from crawler.engine.store_port import LeasedStore
 
 BATCHES_AHEAD = 2
-# Requests of a limited budget that are debited ahead. If the crawl is killed, they are lost for the day: whoever takes
-# over cannot refund them, because it is unknown how many were sent.
+# Requests of a limited budget that are debited ahead. If the crawl is killed, they are lost for the day: the next
+# worker cannot refund them, because it is unknown how many were sent.
 LIMITED_AHEAD = 16
 
 
@@ -65,7 +65,7 @@ class TargetQueue:
 
     def pop_target(self) -> Target | None:
         """Return the next page to fetch; None if no page waits whose request was debited today."""
-        self._drop_outdated()
+        self._return_outdated()
         return self._waiting.popleft() if self._waiting else None
 
     async def refill(self, *, all_recorded: bool, only_one: bool = False) -> None:
@@ -74,7 +74,7 @@ class TargetQueue:
         all_recorded: whether every finished visit is stored.  only_one: select at most one page (circuit half open).
         """
         is_stopping, has_bytes = self._requester.is_stopping, self._budget.has_bytes
-        self._drop_outdated()
+        self._return_outdated()
         if self._budget.is_day_over or is_stopping or not has_bytes:
             self.return_waiting()
         if is_stopping or (not has_bytes and not (self._budget.is_idle and all_recorded)):
@@ -99,7 +99,7 @@ class TargetQueue:
         grant = await self._budget.take_requests(count)
         if not grant.requests:
             return False
-        self._drop_outdated()
+        self._return_outdated()
         day, dispatched = self._budget.day, self._dispatched
         targets = await self._store.select_targets(grant.requests, grant.requested_only, dispatched)
         self._budget.return_requests(grant.requests - len(targets), day=day)
@@ -119,7 +119,7 @@ class TargetQueue:
         self._dispatched.difference_update(target.key for target in self._waiting)
         self._waiting.clear()
 
-    def _drop_outdated(self) -> None:
+    def _return_outdated(self) -> None:
         """Return the waiting pages if their requests were debited on another day."""
         if self._waiting and self._day != self._budget.day:
             self.return_waiting()

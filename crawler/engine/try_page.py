@@ -42,7 +42,7 @@ from crawler.store.database import Database
 from crawler.store.report import read_target
 
 PAIRS = 2  # pairs of fetches that must agree on what is volatile
-CLOSED = "the domain's crawl hours are closed; recrawl domains show shows when they open"
+CLOSED = "the domain's crawl hours are closed; `recrawl domains show` prints when they open"
 SPENT = "the domain's budget allows no more requests today"
 
 
@@ -180,12 +180,12 @@ class _Trial:
         result = TryResult(target, now, response=response, old_mask=knowledge.mask, new_mask=knowledge.mask)
         if not isinstance(response, Fetched) or not 200 <= response.status < 300:
             return replace(result, visit=decide_visit(target, response, now=now, knowledge=knowledge))
-        # Treat the page as never fetched, so that it is parsed in full even if nothing differs.
+        # Clear the stored digest, so that the page is parsed in full even if its body is the same.
         unread_target = replace(target, version=target.version and replace(target.version, body_digest=b""))
         page = await self._reader.read_page(unread_target, response, knowledge)
         result = replace(result, page=page, no_browser_reason=self.renderer.source.missing_reason)
         if page.failure is not None:
-            return replace(result, problem=f"the page was fetched, but no browser can render it ({page.failure.value})")
+            return replace(result, problem=f"the page was fetched, but it could not be rendered ({page.failure.value})")
         response, parsed = page.compared.response, page.compared.parsed
         if parsed is None:
             return replace(result, problem="the page was fetched, but it cannot be parsed within the limits")

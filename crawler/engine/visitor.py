@@ -35,8 +35,10 @@ from crawler.engine.requests.requester import Requester, WebRequest
 from crawler.engine.store_port import LeasedStore
 
 MAX_RECENT_TEXTS = 64  # fingerprints of added pages that are remembered
-MIN_ALIKE = 3
-TOLERANCE_BITS = 16  # of 64: enough to send a probe; short texts that differ in an address and a number are this far
+MIN_ALIKE = 3  # an added page that is similar to this many of them may be a soft 404
+# Fingerprints of 64 bits that differ in at most this many are similar: as many as short texts that differ only in an
+# address and a number.
+TOLERANCE_BITS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +60,15 @@ class Visitor:
     """
 
     def __init__(
-        self, store: LeasedStore, requester: Requester, reader: PageReader, known: DomainKnowledge, login: Login | None
+        self,
+        store: LeasedStore,
+        requester: Requester,
+        reader: PageReader,
+        knowledge: DomainKnowledge,
+        login: Login | None,
     ) -> None:
         self.store, self.clock, self.requester, self.login = store, store.clock, requester, login
-        self.reader, self.parser, self.knowledge = reader, reader.parser, known
+        self.reader, self.parser, self.knowledge = reader, reader.parser, knowledge
         self._recent_texts: deque[Fingerprint] = deque(maxlen=MAX_RECENT_TEXTS)  # of added pages
         self._probe_lock = asyncio.Lock()
         self._list_lock = asyncio.Lock()  # held while a list is fetched, parsed and admitted: only one is in memory
@@ -220,7 +227,7 @@ class Visitor:
         visit = decide_with(knowledge=self.knowledge, comparison=comparison)
         is_in_doubt = may_be_soft_404(visit) or self._is_like_recent(visit)
         if is_in_doubt and not (is_shell and self.knowledge.renders.needs_shells):
-            async with self._probe_lock:  # a probe that another visit sends serves this one, too
+            async with self._probe_lock:  # a probe sent by another visit serves this one, too
                 lacks_evidence = visit.reason == SoftError.REPLACED
                 if is_probe_due(self.knowledge.soft_errors, now=visit.at, lacks_evidence=lacks_evidence):
                     await self.send_probe(target, is_rendered=parsed is not None and parsed.version.is_rendered)

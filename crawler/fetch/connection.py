@@ -31,7 +31,7 @@ _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})(?: |\r)")
 MAX_HEADER_BYTES = 16 * 1024  # of one line; content security policies and cookies may exceed 8 kB
 MAX_HEADERS = 128
 MAX_INTERIM = 16  # interim responses (1xx) to one request; a server that sends more is broken
-MAX_STALE_CONNECTIONS = 16  # in a row, before the server is at fault; no more idle connections can be open
+MAX_STALE_CONNECTIONS = 16  # closed idle connections in a row; no more can be open, so then the server is at fault
 BODY_DETAILS = {
     FailureReason.TOO_LARGE: "the body exceeds the size limit, compressed or decompressed",
     FailureReason.RESET: "the compressed body ends early",
@@ -78,7 +78,7 @@ class Proxy:
 
 @dataclass(slots=True)
 class Exchange:
-    """The facts of one request that the client does not report."""
+    """The facts of one request that aiohttp does not report."""
 
     began_at: float  # when the request was sent, once there is a connection
     max_bytes: int = 0  # how many bytes may be received in addition to the head of the response

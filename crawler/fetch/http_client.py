@@ -34,7 +34,7 @@ from crawler.fetch import connection, guard, responses
 T = TypeVar("T")
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-MAX_FRAMING = 8  # received bytes per wanted byte, if only the beginning of a body is wanted
+MAX_FRAMING = 8  # maximum received bytes per wanted byte, if only the beginning of a body is wanted
 LOOKUP_DEADLINE = timedelta(seconds=10)
 MAX_COOKIES = 50  # per domain; the minimum that RFC 6265, 6.1, demands
 MAX_COOKIE_BYTES = 4096  # of one cookie; from the same section
@@ -73,7 +73,7 @@ class Http:
     user_agent: the whole header; it should name a page or an address by which site owners can contact you.
     allow_private: allow private and loopback addresses; link-local ones (cloud metadata) are never allowed.
     max_body_bytes: limit of a body, compressed and decompressed; a larger one is TOO_LARGE.
-    connections: open at once, for all domains; further requests wait while their deadlines run.
+    connections: maximum number open at once, for all domains; further requests wait while their deadlines run.
     ssl_context: the trusted certificates; None: the system's.  proxy: used for all requests; hosts are still resolved
     and checked here. Use it in `async with`, with any number of tasks.
     """

@@ -83,7 +83,7 @@ class WebhookClient:
 
 
 def _explain_error(error: Exception) -> str:
-    """Explain a missing response without the client's messages, which contain the URL, which may be a secret."""
+    """Explain a missing response without the client's messages, which contain the URL: it may be a secret."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, guard.ForbiddenAddressError):

@@ -32,7 +32,11 @@ BUILTIN_POLICIES = frozenset({"value", "similarity", "fixed"})
 
 @dataclass(frozen=True, slots=True)
 class PluginStatus:
-    """A plugin that is installed or named in the setting. problem: why it cannot be used; empty if it can."""
+    """A plugin that is installed or named in the setting.
+
+    point: the entry point group.  target: the object that the entry point names.  problem: why the plugin cannot be
+    used; empty if it can.
+    """
 
     name: str
     point: str

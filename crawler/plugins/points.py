@@ -78,7 +78,7 @@ class RevisitRule(Protocol):
     """A revisit policy, for domains whose `--revisit` setting names the plugin."""
 
     def choose_interval(self, visit: "VisitResult") -> timedelta:
-        """Return the time from a good visit to the next one, above 0. It is limited to the page's intervals."""
+        """Return the time from a good visit to the next one, above 0. recrawl limits it to the page's intervals."""
         ...
 
 

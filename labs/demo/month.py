@@ -29,7 +29,7 @@ Days = Callable[[int, int], None]  # arguments: days done, days in total
 class Month:
     """The requests of a span of days and the freshness reported in it.
 
-    since: the last visit before these days; visits are later than the shift's instant by the time they took.
+    since: the last visit before these days; a visit is later than its shift's instant by the time that it took.
     until: the last shift's instant.  requests: requests for pages, without robots.txt.  importances: by path, as known
     last.  reported: reported freshness, averaged over time.
     """

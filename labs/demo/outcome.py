@@ -23,11 +23,11 @@ EXAMPLES, SEARCHED = 3, 50  # number of changes shown, and of those searched for
 class DemoOutcome:
     """The results of the demo.
 
-    freshness_*: share of the existing pages that are fresh, equally weighted; mean: over the whole time.
+    freshness_*: share of the existing pages that are fresh, equally weighted; freshness_mean: over the whole time.
     match, margin: true freshness over the days after the recrawl, of the crawl and of uniform revisits.
     reported: over the same days, for known pages.  It is one or two points above the truth, because pages that are gone
     since their last visit and changes that a server hides are unknown.
-    changes: what became of the true content changes, by the visits; clocks are no changes.
+    changes: what became of the true content changes, by the visits; clocks do not count.
     lied_away: changes hidden by the server, among those that visits could have found.
     false_alarms: verdicts "changed" without a change.  *_daily: cost of fetching every page every day.
     lists: the site's sitemaps and feed, with what they added.  examples: the latest changes with old and new text.

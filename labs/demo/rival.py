@@ -65,8 +65,8 @@ def match(
 def in_turn(site: Site, times: Times, *, requests: int, since: datetime, until: datetime) -> dict[str, list[datetime]]:
     """Return when uniform revisits would copy each page: always the one longest unvisited, evenly spaced in time.
 
-    Pages known before, and the first visits of new pages, are the same for both policies; such a first visit counts. A
-    page that turns out to be gone has cost a request and is skipped from then on.
+    Pages known before, and the first visits of new pages, are the same for both policies. Each first visit, and each
+    visit that finds a page gone, counts as a request; pages found gone are skipped from then on.
     """
     found = {path: [at for at in seen if at <= since] or [seen[0]] for path, seen in times.items() if seen}
     turns = requests - sum(seen[0] > since for seen in found.values())

@@ -65,8 +65,8 @@ class ComparisonRow:
     """One policy in one world at one budget, over the seeds, measured in the second half of the time.
 
     ratio: freshness relative to the clairvoyant optimum in the same world; ratios: seed by seed.
-    requests: per day.
-    divergence: share of its text by which a copy differs, weighted by importance.
+    plain: freshness with all pages equal.  age_days: mean age of the copies.  over_days: as in Measured, in total.
+    divergence: mean share of the text by which a copy differs from its page, weighted by importance.
     wasted: share of the requests that found nothing new.  used: share of the requests that the ledger allowed.
     calibration, worst_decile: absolute difference of expected and true freshness; None if the policy expects nothing.
     deciles: expected and true freshness by tenths of importance, the least important first; or empty.

@@ -1,8 +1,8 @@
 """Dai's experiment on Nutch repeated: pages with a known period, and the period at which each rule revisits them.
 
-In her rule, the SimHash similarity of two versions sets the next period: shorter if they differ, longer if not. The
+In Dai's rule, the SimHash similarity of two versions sets the next period: shorter if they differ, longer if not. The
 more visits, the closer the period gets to the page's own, and the fewer visits are redundant. Here it is the product's
-own policy, on real SimHashes of made texts that change in part.
+own policy, on real SimHashes of generated texts that change in part.
 """
 
 from collections.abc import Callable, Sequence
@@ -60,7 +60,7 @@ class Track:
     mean_days, median_days: over the pages, of the wait after the 1st, 2nd, ... visit.  held_days: the mean period that
     the rule estimates then: its wait or, for the shadow price, the inverse of the estimated rate.
     redundant: share of the visits of the second half that found nothing new.  fresh: share of time, there.
-    looks_per_day: visits per page, there.
+    visits_per_day: per page, there.
     """
 
     rule: str
@@ -152,7 +152,7 @@ def sums(tracks: Sequence[Track]) -> list[Sum]:
 
 
 class Texts:
-    """Made texts, one for each page; every change replaces a random share of the words."""
+    """Generated texts, one for each page; every change replaces a random share of the words."""
 
     def __init__(self, pages: int, seed: int) -> None:
         self._rng = np.random.default_rng([seed, 1])

@@ -2,7 +2,7 @@
 
 The scheduler never uses these: it uses the posterior. All functions take gaps (days between visits) and whether each
 visit found a change, of shape (pages, visits) or (visits,), and return rates per day of shape (pages,) or (). A gap of
-0 is no visit, so that pages with fewer visits can be padded.
+0 means no visit, so that pages with fewer visits can be padded.
 """
 
 import numpy as np

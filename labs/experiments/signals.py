@@ -51,7 +51,7 @@ class SourceRow:
 def compare_sources(
     trial: SignalTrial, shares: Sequence[float], *, seeds: int, report: Callable[[str], None] = lambda _done: None
 ) -> Iterator[SourceRow]:
-    """Yield a row for each source at each budget. tell: called with the current step."""
+    """Yield a row for each source at each budget. report: called with the current step."""
     for share in shares:
         found: dict[SignalSource, list[tuple[float, ...]]] = {source: [] for source in SOURCES}
         for seed in range(1, seeds + 1):

@@ -18,7 +18,7 @@ class HistoryWriter:
         (folder / "blobs").mkdir(parents=True, exist_ok=True)
 
     def put(self, day: float, path: str, body: str | None) -> None:
-        """Record the content of a file from that day on; None if it is deleted. Unchanged content is no event."""
+        """Record the content of a file from that day on; None if it is deleted. Unchanged content adds no event."""
         blob = None if body is None else blake2b(body.encode(), digest_size=10).hexdigest()
         if self._last.get(path) == blob:
             return

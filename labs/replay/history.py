@@ -2,7 +2,7 @@
 
 A history is a folder, or a .tar archive of one, with `events.json` and `blobs/`. `events.json` contains `start` (an ISO
 instant), `days`, and `events` in order: [seconds since the start, path, name of a blob, or null if the page is
-deleted]. Files that are not HTML, such as a feed, are served but are no pages: nothing is measured on them.
+deleted]. Files that are not HTML, such as a feed, are served but are not pages: nothing is measured on them.
 """
 
 import json
@@ -187,7 +187,7 @@ class SiteHistory:
         return path if path is not None and is_page(path) else None
 
     def file_of(self, url_path: str, day: float) -> str | None:
-        """Return the path of the file that a server shows, which may be no page; None if there never was one.
+        """Return the path of the file that a server shows, whether or not it is a page; None if there never was one.
 
         A folder shows its index.html, and `X` shows `X.html`. Of several, the first existing one counts, else the first
         that existed before.

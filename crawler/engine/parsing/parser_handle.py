@@ -23,7 +23,7 @@ CHUNK_BYTES = 1 << 18
 
 
 class ReaderLost(Exception):
-    """A parser process that gave no result. is_out_of_memory: whether it might with more memory."""
+    """A parser process that gave no result. is_out_of_memory: whether it might give one with more memory."""
 
     def __init__(self, problem: str, *, is_out_of_memory: bool = False) -> None:
         super().__init__(problem)
@@ -38,7 +38,7 @@ class _RunningProcess:
 
 
 class Reader:
-    """A parser process that runs one call at a time. The first call starts it, also after it was lost.
+    """A parser process that runs one call at a time. A call starts it if it is not running.
 
     plugins: names of the reader plugins to load.
     """

@@ -113,7 +113,7 @@ log = logging.getLogger("recrawl.readers")
 
 INLINE_BODIES = 16  # bodies parsed in this process before a parser process is started, which takes 0.2 s
 LARGE_BYTES = 256 << 10  # parsing a larger body in this process would delay all other requests
-MAX_READERS = 9  # 50 MB each; one crawling process cannot keep more of them busy
+MAX_READERS = 9  # parser processes, 50 MB each; one crawling process cannot keep more of them busy
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ READING_LIMITS = ReadingLimits()
 
 
 def choose_reader_count() -> int:
-    """Return the number of parser processes: one per core, but at least two, and one that no single domain can take.
+    """Return the number of parser processes: one per core (at least two), plus one that no single domain can take.
 
     One domain needs two processes: with one, parser and crawler would wait for each other half of the time.
     """
@@ -262,7 +262,7 @@ class ParserPool:
 
     @asynccontextmanager
     async def _borrow_reader(self, party: Hashable, memory_bytes: int) -> AsyncIterator[Reader]:
-        """Yield the reader used last, so that a light load needs only one process."""
+        """Yield the parser process used last, so that a light load needs only one."""
         async with self._shares.share(party, memory_bytes):
             reader = self._idle.pop()
             try:

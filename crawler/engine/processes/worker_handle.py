@@ -30,7 +30,7 @@ LENGTH = struct.Struct(">I")
 class WorkerOptions:
     """The options of a worker process. They are its first message instead of arguments, since they contain secrets.
 
-    database_url: URL of the store.  log_level: level from which on it sends log lines.
+    database_url: URL of the store.  log_level: the lowest level of the log records that it sends.
     """
 
     settings: Settings

@@ -1,8 +1,8 @@
 """Distribute leases over this process and worker processes, which are started when this process is busy.
 
 A crawling process uses one core, beside its parser processes. As long as it mostly waits for servers because of their
-delays, a second one brings nothing. When it is busy with several leases, one process per core is started. Leases that
-move to a worker process are ended early here and claimed again.
+delays, a second process does not help. When it is busy with several leases, one process per core is started. Leases
+that move to a worker process are ended early here and claimed again.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class _LocalLease:
 
     @property
     def is_movable(self) -> bool:
-        """Return whether another process can continue it: a session with a login or cookies stays here."""
+        """Return whether another process can continue it: one with a session of its own cannot move."""
         return not self.lease.domain.settings.is_special
 
 

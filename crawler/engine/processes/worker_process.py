@@ -1,6 +1,7 @@
 """The worker process: it crawls leases that the main process has claimed.
 
-It ends when its socket closes, and thus with the main process. It still records visits in progress and releases leases.
+It ends when its socket closes, and thus with the main process, after it has recorded visits in progress and released
+its leases.
 """
 
 import asyncio

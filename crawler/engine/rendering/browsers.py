@@ -62,7 +62,7 @@ class BrowserSource:
 
 
 class PageRenderer:
-    """The renderer of one lease's pages, each in a separate tab. sender: sends the requests of pages."""
+    """The renderer of one lease's pages, in a tab per concurrent page. sender: sends the requests of pages."""
 
     def __init__(self, source: BrowserSource, sender: "RelaySender", domain: Domain) -> None:
         self.source, self._sender, self._domain = source, sender, domain

@@ -69,7 +69,7 @@ class PageReader:
     """The reader of one lease's pages.
 
     takes_screenshots: take a screenshot of each rendered page.
-    is_trial: nothing is stored, so a probe need not wait until the page is stored.
+    is_trial: nothing is stored, so a rendering probe (RenderChoice.PROBE) need not wait until the page is stored.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class PageReader:
         self.parser, self._renderer, self._takes_screenshots = parser, renderer, takes_screenshots
         self._rules, self._mode = PageRules(domain_settings.rules), domain_settings.render
         self._is_trial = is_trial
-        self._active_probes: set[str] = set()  # names of probes in progress
+        self._active_probes: set[str] = set()  # names of rendering probes in progress
 
     async def read_page(self, target: Target, response: Fetched, knowledge: DomainKnowledge) -> PageResult:
         """Read the page that a visit has fetched."""
@@ -144,7 +144,7 @@ class PageReader:
     def _choose_rendering(
         self, target: Target, response: Fetched, plain: Parsed | None, knowledge: DomainKnowledge
     ) -> RenderChoice:
-        # By select_pages_to_render, which limits the number of probes.
+        # Requested by select_pages_to_render, which limits the number of probes itself.
         is_requested = target.requested is RequestReason.TO_RENDER
         choice = render_memory.choose_rendering(
             response.body,
@@ -173,10 +173,10 @@ class PageReader:
         self, target: Target, response: Fetched, plain: Parsed, knowledge: DomainKnowledge, choice: RenderChoice
     ) -> PageResult:
         outcome = await self._renderer.render(target.url, response, knowledge, screenshot=self._takes_screenshots)
-        reading = parsed = None
+        rendered_response = parsed = None
         if isinstance(outcome, Rendered):
-            reading, parsed = await self._parse_rendered(target, response, outcome)
-        if parsed is None or reading is None:
+            rendered_response, parsed = await self._parse_rendered(target, response, outcome)
+        if parsed is None or rendered_response is None:
             failure = outcome.reason if isinstance(outcome, NotRendered) else RenderFailure.TOO_LARGE
             return replace(
                 _build_unrendered(response, plain),
@@ -190,7 +190,7 @@ class PageReader:
             )
         common_additions = knowledge.renders.list_common_additions(target.url)
         gain = outcomes.compute_gain(plain, parsed, common_additions=common_additions)
-        unrendered, rendered = PageReading(response, plain), PageReading(reading, parsed)
+        unrendered, rendered = PageReading(response, plain), PageReading(rendered_response, parsed)
         is_moved = parsed.content.is_instant_refresh
         uses_rendered = gain.is_sufficient or is_moved or choice is RenderChoice.ALWAYS
         stored = rendered if uses_rendered else unrendered
@@ -213,11 +213,11 @@ class PageReader:
 
     async def _parse_rendered(self, target: Target, fetched: Fetched, page: Rendered) -> tuple[Fetched, Parsed | None]:
         """Return the response with the rendered body, and the parsed page."""
-        reading = replace(fetched, body=_build_body(page, target.url), content_type="text/html; charset=utf-8")
-        parsed = await self.parser.parse(reading, target.url, with_blocks=True, with_sample=target.version is None)
+        response = replace(fetched, body=_build_body(page, target.url), content_type="text/html; charset=utf-8")
+        parsed = await self.parser.parse(response, target.url, with_blocks=True, with_sample=target.version is None)
         if parsed is None:
-            return reading, None
-        return reading, replace(parsed, version=replace(parsed.version, is_rendered=True))
+            return response, None
+        return response, replace(parsed, version=replace(parsed.version, is_rendered=True))
 
 
 # Choices that follow from the user's rules or the media type, regardless of the HTML.
@@ -227,7 +227,10 @@ _FIXED_CHOICES = frozenset({RenderChoice.NEVER, RenderChoice.NO_SCRIPTS})
 def _build_unrendered(
     response: Fetched, plain: Parsed | None, *, choice: RenderChoice | None = None, parsed: Parsed | None = None
 ) -> PageResult:
-    """Return the page as read without scripts. parsed: the parsed page, also if it is unchanged."""
+    """Return the page as read without scripts.
+
+    plain: the parsed page; None if it is unchanged.  parsed: the parsed page, also if it is unchanged.
+    """
     reading = PageReading(response, plain)
     if choice is None:
         return PageResult(reading, reading)
@@ -240,7 +243,7 @@ def _is_rendered(target: Target) -> bool:
 
 
 def _build_body(rendered: Rendered, url: Url) -> bytes:
-    """Return the document to store, with added links that only scripts used.
+    """Return the document to store, with the links that only scripts used appended.
 
     If a script navigated to another page at once, return a redirect in the page's markup instead.
     """

@@ -9,8 +9,8 @@ from crawler.core.visit.lifecycle import MAX_PAGE_RETRY_AFTER
 from crawler.core.visit.visit import FIRST_RETRY, Visit
 from crawler.engine.store_port import LeasedStore
 
-# Suspension of a domain when a single page demands a longer wait than one page may demand for all.
 VISITS_UNTIL_OUTAGE = 5  # visits in a row without a response or with a 5xx
+# Suspension of a domain of which a single page sent a Retry-After above MAX_PAGE_RETRY_AFTER.
 DOUBTFUL_SUSPENSION = timedelta(hours=1)
 
 
@@ -29,7 +29,7 @@ class CircuitBreaker:
         self.suspension: Suspension | None = None
         self.pending: list[Visit] = []
         self.has_good_visit = False  # under this lease
-        self.long_wait_count = 0  # pages with a longer Retry-After than one page may demand for all
+        self.long_wait_count = 0  # visits with a Retry-After above MAX_PAGE_RETRY_AFTER
 
     @property
     def is_in_doubt(self) -> bool:

@@ -17,7 +17,7 @@ from crawler.engine.requests.session import DomainSession
 log = logging.getLogger("recrawl.login")
 
 LOGIN_FAILED = "login_failed"  # prefix of a suspension's reason
-MAX_REDIRECTS = 5  # before the form, and after it was sent
+MAX_REDIRECTS = 5  # to the form, and again after it was sent
 MAX_RENEWALS = 3  # per lease: a page that always shows the form must not cause endless logins
 
 
@@ -26,7 +26,7 @@ class _LoginError(Exception):
 
 
 class _OutOfBudgetError(Exception):
-    """The day's budget is spent, or the domain's hours are closed."""
+    """The day's budget is spent, or the domain's crawl hours are closed."""
 
 
 class Login:
@@ -56,7 +56,7 @@ class Login:
         return self._session.is_logged_in or await self._log_in()
 
     def is_required_by(self, response: Response, *, url: Url) -> bool:
-        """Return whether a response requires a login: 401, a redirect to the form, or the form. url: of the request."""
+        """Return whether a response requires a login: 401, a redirect to the form, or the form itself."""
         if not isinstance(response, Fetched) or _extract_path(url) == _extract_path(self._url):
             return False
         if response.status in PERMANENT_REDIRECTS | TEMPORARY_REDIRECTS and response.location is not None:
@@ -122,7 +122,7 @@ class Login:
                 break
             url = response.location
             if not self._session.is_own(url):
-                raise _LoginError("it redirects to another domain")
+                raise _LoginError("the login redirects to another domain")
             response = await self._require_page(self._requester.request_url(url))
         return response, url
 

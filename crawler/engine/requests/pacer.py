@@ -110,7 +110,7 @@ class Pacer:
 
 
 class LeaseDeadline:
-    """The end of a lease by its holder's clock, which blocks requests that would be too late."""
+    """The end of a lease by its holder's clock, which blocks requests that might outlast it."""
 
     def __init__(self, lease: Lease) -> None:
         self._term = lease.term.total_seconds()

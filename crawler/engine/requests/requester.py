@@ -32,7 +32,7 @@ from crawler.engine.requests.session import DomainSession
 from crawler.engine.stats import CrawlStats
 from crawler.engine.store_port import LeasedStore
 
-if TYPE_CHECKING:  # as in resources.py
+if TYPE_CHECKING:  # imports aiohttp, which processes without HTTP requests do not need
     from crawler.fetch import Http
 
 RELAY_DEADLINE = timedelta(seconds=8)  # for a page's own requests: an endless one would delay its rendering
@@ -191,7 +191,7 @@ class Requester:
         return self._is_ending() or self.pacer.is_closed()
 
     async def fetch_target(self, request: WebRequest) -> Response | None:
-        """Send the request that was debited when its page was dispatched; return it and None if it is not sent."""
+        """Send the request that was debited for a dispatched page; refund it and return None if that is impossible."""
         day = self._budget.day
         is_plain = request.method == "GET" and not request.validators
         if is_plain and (prefetched := self._prefetched.pop(request.url, None)) is not None:

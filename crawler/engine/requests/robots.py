@@ -17,7 +17,7 @@ from crawler.engine.store_port import LeasedStore
 MAX_REDIRECTS = 5  # RFC 9309, section 2.3.1.2
 COPY_LIFETIME = timedelta(days=1)  # section 2.4: not longer
 RETRY_AFTER = timedelta(hours=1)
-GIVE_UP_AFTER = timedelta(days=30)  # section 2.3.1.4: then an unreachable robots.txt counts as none
+GIVE_UP_AFTER = timedelta(days=30)  # section 2.3.1.4: then an unreachable robots.txt allows everything
 
 
 MAX_READ_BYTES = MAX_ROBOTS_BYTES + 1  # one more byte, to detect a longer file

@@ -15,7 +15,7 @@ from crawler.core.http import credentials
 from crawler.core.http.credentials import NO_AUTH, Cookies, LoginReference, RequestAuth, SecretReference, SecretSource
 from crawler.core.http.urls import Url, get_authority, get_scheme
 
-if TYPE_CHECKING:  # as in resources.py
+if TYPE_CHECKING:  # imports aiohttp, which processes without HTTP requests do not need
     from crawler.fetch import Http
 
 log = logging.getLogger("recrawl.session")

@@ -69,7 +69,8 @@ class RenderLimits:
     changes for this time.  max_settle_time: maximum time until then.  max_scrolls: how many windows to scroll down.
     max_html_chars: size of the document.  max_tabs: simultaneous renders.  max_process_bytes: private memory of one
     browser process.  max_total_bytes: memory of all browser processes; above it, the largest page or the browser is
-    killed.  max_renders: renders after which the browser is replaced.  max_tab_renders: renders after which a tab is.
+    killed.  max_renders: renders after which the browser is replaced.  max_tab_renders: renders after which a tab
+    is replaced.
     """
 
     timeout: timedelta = timedelta(seconds=20)
@@ -245,7 +246,7 @@ class Tab:
         self._running: _RunningBrowser | None = None
         self._context: BrowserContext | None = None
         self._renders = 0  # in this context
-        self._challenges = 0  # responses with status 401 before the context logged in to the proxy
+        self._challenges = 0  # count of the proxy when the context logged in to it
         self._began = 0.0  # when the current page began, in monotonic seconds
         self._events: Counter[str] = Counter()  # of the current page
 
@@ -305,7 +306,7 @@ class Tab:
         if self._context is not None and (
             running is not self._running
             or self._renders >= self._browser.limits.max_tab_renders
-            or self._proxy.validator_checks - self._challenges >= MAX_CHALLENGES
+            or self._proxy.challenges - self._challenges >= MAX_CHALLENGES
         ):
             await self.close()
         if self._context is None:
@@ -320,7 +321,7 @@ class Tab:
             self._running, self._renders = running, 0
             running.tabs += 1
             await self._log_in(self._context)
-            self._challenges = self._proxy.validator_checks
+            self._challenges = self._proxy.challenges
             await self._context.add_init_script(_SCRIPTS["prepare"])
             self._context.on("page", self._on_page)
         return self._context, running

@@ -52,13 +52,13 @@ class LoopbackProxy:
     """A listener for the requests of one tab.
 
     handle_request: returns the response to a request.  in_flight: number of requests being handled.
-    password: required in each request.  refusals: number of requests without it.  validator_checks: number of responses
+    password: required in each request.  refusals: number of requests without it.  challenges: number of responses
     with status 401, for which the browser may store another password.
     """
 
     def __init__(self, handle_request: HandleRequest) -> None:
         self._handle_request = handle_request
-        self.in_flight = self.refusals = self.validator_checks = 0
+        self.in_flight = self.refusals = self.challenges = 0
         self.port = 0
         self.password = secrets.token_urlsafe(32)
         self._authorization = b"Basic " + b64encode(f"{USERNAME}:{self.password}".encode())
@@ -138,7 +138,7 @@ class LoopbackProxy:
         self.in_flight += 1
         try:
             response = await self._handle_request(BrowserRequest(url, request.method.decode("ascii"), headers))
-            self.validator_checks += response.status == 401
+            self.challenges += response.status == 401
             return response
         finally:
             self.in_flight -= 1

@@ -16,7 +16,7 @@ from labs.demo.server.journal import Entry, Journal
 from labs.demo.site import Ask, Reply
 
 CONTROL = "/-/"  # paths below it control the server; they are neither logged nor counted
-LONGEST_BODY = 1_000_000  # of a control call
+LONGEST_BODY = 1_000_000  # bytes, of a control call
 
 Accepted = socket.socket | tuple[bytes, socket.socket]  # the base class's type: the second is for datagrams
 

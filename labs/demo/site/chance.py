@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """The time span in which things happen, with its seed."""
+    """The time span in which the site changes, with the random seed."""
 
     seed: int
     start: datetime

@@ -118,7 +118,7 @@ def edited(story: Story, odds: Random, sheet: Sheet, rate_per_day: float) -> She
 
 
 def with_faults(story: Story, sheets: Sequence[Sheet]) -> list[Sheet]:
-    """Return the sheets with a fault in three that never change: they temporarily respond with status 500."""
+    """Return the sheets with faults in three that never change: they respond with status 500 for a while."""
     # The redirect chain ends at the first steady sheet.
     faulty = [sheet.path for sheet in sheets if sheet.behaviour is B.STEADY][1 : 1 + len(BROKEN_AT)]
     windows = [(story.instant(begin) if begin else story.start, story.instant(end)) for begin, end in BROKEN_AT]

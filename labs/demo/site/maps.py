@@ -1,4 +1,4 @@
-"""The living site's sitemap index, sitemap and feed, which are as truthful as its pages."""
+"""The living site's sitemap index, sitemap and feed. Their dates are as reliable as the validators of the pages."""
 
 from collections.abc import Iterator
 from datetime import datetime

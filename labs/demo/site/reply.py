@@ -159,7 +159,7 @@ def redirect(status: int, path: str) -> Reply:
 
 
 def plain(status: int, sentence: str) -> Reply:
-    """Return a short page for everything that is no sheet."""
+    """Return a short page for everything that is not a sheet."""
     body = f"<!DOCTYPE html>\n<html lang=en><title>{status}</title>\n<h1>{status}</h1>\n<p>{sentence}</p>\n</html>\n"
     return Reply(status, body.encode(), (("Content-Type", HTML),))
 

@@ -55,7 +55,7 @@ class Sheet:
     path: its first path.  written: instant of its first version.  changes: instants at which its content changes,
     ascending, in whole seconds, each later than written.  rate_per_day: their expected number.
     since: when it appears; None: there from the beginning.  until: when it ends and responds with `ends_as`: 301, 404
-    or 410.  broken: responds with 500 in [from, to).  lists: paths of the sheets that it lists, each from its since on.
+    or 410.  broken: responds with 500 in [from, to).  lists: paths of the sheets that it lists, each from its `since`.
     links: paths linked in its text and beside it, even if they end.
     """
 

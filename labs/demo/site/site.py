@@ -65,7 +65,7 @@ class Site:
         return self.sheet(path).serving
 
     def rate_per_day(self, path: str) -> float:
-        """Return the expected content changes per day between start and end. Clocks and tokens are no content."""
+        """Return the expected content changes per day between start and end. Clocks and tokens do not count."""
         return self.sheet(path).rate_per_day
 
     def changes(self, path: str, since: datetime, until: datetime) -> tuple[datetime, ...]:
@@ -99,7 +99,7 @@ class Site:
 
 
 def first_of(path: str) -> datetime | None:
-    """Return the first day of a calendar page's month, or None if the path is no calendar page."""
+    """Return the first day of a calendar page's month, or None if the path is not a calendar page."""
     name = path.removeprefix(CALENDAR).removesuffix("/")
     try:
         day = datetime.strptime(name, "%Y-%m").replace(tzinfo=UTC)

@@ -17,16 +17,16 @@ GraphName = Annotated[
     typer.Option(
         "--graph",
         metavar="power-law|FOLDER|DOMAIN",
-        help="A made-up web, a folder with HTML files, or a crawled domain.",
+        help="A generated web, a folder with HTML files, or a crawled domain.",
     ),
 ]
-Pages = Annotated[int, typer.Option(min=10, max=100_000, metavar="N", help="Pages of the made-up web.")]
+Pages = Annotated[int, typer.Option(min=10, max=100_000, metavar="N", help="Pages of the generated web.")]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Random seed.")]
 Figures = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Also write the curves to this folder as SVG.")]
 
 RootCash = Annotated[
     float,
-    typer.Option(min=1, max=10_000, metavar="N", help="Initial endowments of page 0, like those of a crawl's seeds."),
+    typer.Option(min=1, max=10_000, metavar="N", help="Endowments of page 0; all other pages have one."),
 ]
 
 
@@ -37,7 +37,7 @@ def opic(
     passes: Annotated[int, typer.Option(min=1, max=1000, metavar="N", help="Visits of each page, on average.")] = 10,
     selection: Annotated[
         list[str] | None,
-        typer.Option(metavar="greedy|cycle|random", help="Which page is next; may be repeated. Default: all."),
+        typer.Option(metavar="greedy|cycle|random", help="Which page is next; can be repeated. Default: all."),
     ] = None,
     window: Annotated[
         str,
@@ -97,11 +97,11 @@ def windows(
     passes: Annotated[int, typer.Option(min=1, max=1000, metavar="N", help="Passes during which links change.")] = 16,
     window: Annotated[
         list[str] | None,
-        typer.Option(metavar="POLICY", help="A policy such as variable:8; may be repeated. Default: one of each."),
+        typer.Option(metavar="POLICY", help="A policy such as variable:8; can be repeated. Default: one of each."),
     ] = None,
     rate: Annotated[
         list[float] | None,
-        typer.Option(min=0, max=1, metavar="SHARE", help="Share of the pages that change per pass; may be repeated."),
+        typer.Option(min=0, max=1, metavar="SHARE", help="Share of the pages that change per pass; can be repeated."),
     ] = None,
     seed: Seed = 1,
     figures: Figures = None,
@@ -139,7 +139,7 @@ def discovery(
         list[str] | None,
         typer.Option(
             metavar="WAY",
-            help="opic, breadth, depth, mixed, random or omniscient; may be repeated. Default: all.",
+            help="opic, breadth, depth, mixed, random or omniscient; can be repeated. Default: all.",
         ),
     ] = None,
     batch: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="Pages claimed at a time.")] = 10,

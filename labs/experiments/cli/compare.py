@@ -21,7 +21,7 @@ NUMBERS = (
     "fresh",
     "of the optimum",
     "unweighted",
-    "differs by",
+    "divergence",
     "age",
     "requests a day",
     "wasted",
@@ -44,7 +44,7 @@ class LabRequest:
     jobs: int
 
     def sources(self) -> list[WorldSource]:
-        """Return the worlds to draw. Raise BadInput for an unknown name, or a file that is no trace."""
+        """Return the worlds to draw. Raise BadInput for an unknown name, or a file that is not a trace."""
         names = self.worlds or (() if self.traces else ("log-normal",))
         names = tuple(POPULATIONS) if "all" in names else names
         _refuse_unknown("world", names, POPULATIONS)

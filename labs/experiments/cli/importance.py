@@ -93,7 +93,7 @@ def opic(subject: Subject, request: OpicRequest, *, figures: Path | None, as_jso
             subject,
             graph,
             ("Window", str(policy)),
-            ("Reserve", f"{format_share(request.virtual_page_share)} of a visit"),
+            ("Virtual page", f"{format_share(request.virtual_page_share)} of a visit"),
         )
         show_curves(lines)
         if compared:

@@ -64,7 +64,7 @@ def history_of(name: str, visits: dict[Url, list[ReplayedLook]], importance: dic
     days = float(math.ceil((max(instants, default=start) - start) / DAY))
     if days < LEAST_DAYS:
         raise CrawlerError(
-            f"{name} has visits of {days:.0f} days; a replay needs {LEAST_DAYS}: run recrawl crawl {name} on other days"
+            f"{name} has visits of {days:.0f} days; a replay needs {LEAST_DAYS}: run recrawl crawl {name} on more days"
         )
     known = [value for value in importance.values() if value > 0]
     smallest = min(known, default=1.0)

@@ -23,7 +23,7 @@ Budgets = Annotated[
         "--budget",
         parser=parse_part,
         metavar="SHARE",
-        help="Requests per day, as a share of the pages: 3% or 0.03; may be repeated.",
+        help="Requests per day, as a share of the pages: 3% or 0.03; can be repeated.",
     ),
 ]
 Traces = Annotated[
@@ -32,7 +32,7 @@ Traces = Annotated[
         exists=True,
         dir_okay=False,
         metavar="FILE",
-        help="Trace to replay: CSV page,changed_at or JSONL; may be repeated.",
+        help="Trace to replay: CSV page,changed_at or JSONL; can be repeated.",
     ),
 ]
 Seeds = Annotated[
@@ -54,10 +54,10 @@ def run(
     budget: Budgets = None,
     policy: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Policy to run (see --list); may be repeated. Default: all."),
+        typer.Option(metavar="NAME", help="Policy to run (see --list); can be repeated. Default: all."),
     ] = None,
     trace: Traces = None,
-    pages: Annotated[int, typer.Option(min=10, max=1_000_000, metavar="N", help="Pages of a made world.")] = 2000,
+    pages: Annotated[int, typer.Option(min=10, max=1_000_000, metavar="N", help="Pages of a generated world.")] = 2000,
     days: Annotated[
         int, typer.Option(min=20, max=36_500, metavar="N", help="Virtual days; the second half counts.")
     ] = 1000,
@@ -70,7 +70,7 @@ def run(
     """Run revisit policies in worlds whose truth is known, and compare them with the optimum.
 
     Freshness is the share of time in which copies are current, weighted by importance. The ratio is relative to the
-    clairvoyant optimum, which knows every page's true rate. Ours knows none at the start.
+    clairvoyant optimum, which knows every page's true rate. `ours`, the product's rule, knows none at the start.
 
     Examples:
         python -m labs run
@@ -107,7 +107,7 @@ def mechanisms(
     ] = None,
     budget: Budgets = None,
     trace: Traces = None,
-    pages: Annotated[int, typer.Option(min=10, max=1_000_000, metavar="N", help="Pages of a made world.")] = 600,
+    pages: Annotated[int, typer.Option(min=10, max=1_000_000, metavar="N", help="Pages of a generated world.")] = 600,
     days: Annotated[
         int, typer.Option(min=20, max=36_500, metavar="N", help="Virtual days; the second half counts.")
     ] = 400,
@@ -117,8 +117,8 @@ def mechanisms(
 ) -> int:
     """Measure the effect of each mechanism of the product's rule: compare the rule with and without it.
 
-    Plain has exact updates of each page's rate that fade over a year, one prior for all pages, and selection by value;
-    uniform is round robin. Budgets are 1, 3, 10 and 30 % of the pages per day by default.
+    `plain` has exact updates of each page's rate that fade over a year, one prior for all pages, and selection by
+    value; `uniform` is round robin. Budgets are 1, 3, 10 and 30 % of the pages per day by default.
 
     Examples:
         python -m labs mechanisms --jobs 2
@@ -151,7 +151,7 @@ def replay_domain(
         typer.Option(
             parser=values.parse_positive_option,
             metavar="N",
-            help="Requests per day; may be repeated. Default: around the number that was sent.",
+            help="Requests per day; can be repeated. Default: around the number that was sent.",
         ),
     ] = None,
     seeds: Seeds = 3,
@@ -184,9 +184,9 @@ def dai(
 ) -> int:
     """Repeat Dai's experiment: how fast revisits by similarity find a page's period, and what they save.
 
-    It uses made texts of which each change replaces a random share, their real SimHashes, and the policy of `domains
-    set --revisit similarity`. It is compared with one fixed period for all pages and with the default policy, at as
-    many visits.
+    It uses generated texts of which each change replaces a random share, their real SimHashes, and the policy of
+    `domains set --revisit similarity`. It is compared with one fixed period for all pages and with the default
+    policy, at as many visits.
 
     Examples:
         python -m labs dai

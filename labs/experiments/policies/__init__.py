@@ -1,1 +1,1 @@
-"""Rules for when to visit which page: ours, its rivals, and rules that know the truth."""
+"""Rules for when to visit which page: the product's, those of other crawlers, and rules that know the truth."""

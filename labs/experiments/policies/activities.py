@@ -16,7 +16,7 @@ class SiteActivities:
     def __init__(self, hosts: int) -> None:
         self._curves: list[tuple[Floats, Floats] | None] = [None] * hosts  # limits in days, and days ahead at each
         self._learned_at = 0.0
-        self._kept: list[tuple[Ints, Floats, Floats, Flags, Floats]] = []  # page, since, at, changed, untold
+        self._kept: list[tuple[Ints, Floats, Floats, Flags, Floats]] = []  # page, since, at, changed, unsignaled
 
     def ahead(self, host: Ints, since: Floats) -> Floats:
         """Return the days by which each page's host is ahead of the calendar since then; 0 where that is NaN."""
@@ -29,7 +29,7 @@ class SiteActivities:
         return np.nan_to_num(found)
 
     def keep(self, visits: VisitBatch, unsignaled: Floats) -> None:
-        """Add visits. untold: the share of each page's changes that no source signals."""
+        """Add visits. unsignaled: the share of each page's changes that no source signals."""
         use = ~visits.first & ~visits.gone & (visits.gap > 0)
         at = visits.at[use]
         self._kept.append((visits.page[use], at - visits.gap[use], at, visits.changed[use], unsignaled[use]))

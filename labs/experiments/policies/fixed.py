@@ -42,10 +42,10 @@ def uniform(scene: Scene) -> Even:
 
 
 def by_importance(scene: Scene) -> Even:
-    """Twice as important, visited twice as often: the strongest of the simple rules."""
+    """Visit a page that is twice as important twice as often: the strongest of the simple rules."""
     return Even(scene, scene.importance)
 
 
 def by_rate(scene: Scene, true_rates: Floats) -> Even:
-    """Twice the true rate, visited twice as often."""
+    """Visit a page of twice the true rate twice as often."""
     return Even(scene, true_rates)

@@ -14,7 +14,7 @@ MOST_COUNTED = 255  # maximum, as in a page's row
 
 
 class Listening(Ours):
-    """Ours with one source of signals about all pages, whose reliability is learned from nothing."""
+    """The product's rule with one source of signals about all pages, whose reliability is learned from nothing."""
 
     def __init__(self, scene: Scene, signals: SignalLog) -> None:
         super().__init__(scene)
@@ -40,7 +40,7 @@ class Listening(Ours):
         self._counts = np.minimum(self._counts, MOST_COUNTED)
 
     def learn(self, visits: VisitBatch) -> None:
-        a, b = self._beliefs(visits.page)
+        a, b = self._estimate_rates(visits.page)
         again, by_site = ~visits.first & ~visits.gone, self._by_site(visits)
         for n in np.flatnonzero(again):
             self.record = update_record(

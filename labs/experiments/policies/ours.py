@@ -113,7 +113,7 @@ class Ours:
 
     def _candidates(self, pages: Ints, now: float) -> Candidates:
         is_new, no, nothing = self._is_new[pages], np.zeros(len(pages), bool), np.zeros(len(pages))
-        a, b = self._beliefs(pages)
+        a, b = self._estimate_rates(pages)
         signals = self._signal_state(pages)
         longest = compute_longest_gap(float(len(pages)), self._scene.budget_per_day, max_interval=LONGEST_DAYS)
         return Candidates(
@@ -145,7 +145,7 @@ class Ours:
         page, again = visits.page, ~visits.first & ~visits.gone
         group = self._group[page]
         a0, b0 = self._a0[group], self._b0[group]
-        a, b = self._beliefs(page)
+        a, b = self._estimate_rates(page)
         by_site = self._by_site(visits)
         a, b = fade_evidence(a, b, a0, b0, visits.gap)
         signals = self._signal_state(page)
@@ -209,7 +209,7 @@ class Ours:
         nothing = np.zeros(len(pages))
         return SignalState(recall=nothing, count=nothing, ratio=nothing)
 
-    def _beliefs(self, pages: Ints) -> tuple[Floats, Floats]:
+    def _estimate_rates(self, pages: Ints) -> tuple[Floats, Floats]:
         group = self._group[pages]
         return add_prior(self._evidence_a[pages], self._evidence_b[pages], self._a0[group], self._b0[group])
 
@@ -220,7 +220,7 @@ class Ours:
         if self._has.prior:
             self._refit(np.flatnonzero(~np.isnan(self._since)))
         if self._has.activity:
-            a, b = self._beliefs(np.arange(self._scene.size))
+            a, b = self._estimate_rates(np.arange(self._scene.size))
             self._activities.learn(now, self._scene.host, a / b)
 
     def _refit(self, known: Ints) -> None:
@@ -234,7 +234,7 @@ class Ours:
 
     def refitted(self, known: Ints) -> tuple[Floats, Floats]:
         """Return the priors (a0, b0) of all groups, which are templates of one domain, from the known pages."""
-        a, b = self._beliefs(known)
+        a, b = self._estimate_rates(known)
         groups = compute_moments(a, b + self._silent_days(known), self._group[known], group_count=len(self._a0))
         return refit_priors(groups, everywhere=pool_moments(groups))[:2]
 
@@ -253,6 +253,6 @@ class Ours:
         """Apply the report's formula: an unfetched page is not fresh."""
         pages = np.arange(self._scene.size)
         unseen = np.where(np.isnan(self._since), 1e9, now - self._since)
-        a, b = self._beliefs(pages)
+        a, b = self._estimate_rates(pages)
         unseen = np.maximum(unseen + self._activity_ahead(pages), 0.0)
         return compute_fresh_chance(a, b, compute_aged_days(a, b, unseen, self._signal_state(pages)))

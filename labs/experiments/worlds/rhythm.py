@@ -26,7 +26,7 @@ def poisson(rng: Generator, segments: Segments, ends: Floats) -> tuple[Ints, Flo
 def bursts(rng: Generator, segments: Segments, ends: Floats) -> tuple[Ints, Floats]:
     """Return changes with Gamma gaps that vary more than their mean, page by page, starting long before day 0.
 
-    For pages with one piece each, as without drift.
+    Each page must have only one segment, as without drift.
     """
     variation = rng.uniform(LEAST_VARIATION, MOST_VARIATION, len(segments.page))
     shape = 1 / variation**2
@@ -71,7 +71,7 @@ def _week() -> Floats:
 
 
 def _ends_of(segments: Segments, ends: Floats) -> Floats:
-    """Return when each piece ends: with its page's next one, or with its page."""
+    """Return when each segment ends: when its page's next one begins, or when its page vanishes."""
     order = np.lexsort((segments.since, segments.page))
     page, since = segments.page[order], segments.since[order]
     until = ends[page].copy()

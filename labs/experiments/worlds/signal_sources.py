@@ -1,4 +1,4 @@
-"""Signals about a made world: from reliable sources of some precision and recall, and from unreliable ones."""
+"""Signals about a generated world: from reliable sources of some precision and recall, and from unreliable ones."""
 
 from dataclasses import dataclass
 from enum import StrEnum

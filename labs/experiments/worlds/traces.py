@@ -16,7 +16,7 @@ from labs.experiments import estimate
 from labs.experiments.worlds.world import Flags, Floats, Ints, Segments, World, keys_of
 
 DAY_SECONDS = 86_400.0
-EDIT = 0.55  # share of a page that a change replaces, if it was not recorded: the mean of the made worlds
+EDIT = 0.55  # share of a page that a change replaces, if it was not recorded: the mean of the generated worlds
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # sources are compared by identity
