@@ -1,7 +1,6 @@
 """Learning from a second fetch of a page, seconds after the first: any difference between the two is volatile.
 
-Second fetches also audit the mask: from time to time, one tests a difference that the mask hides. No proof lasts
-forever.
+From time to time, a second fetch tests a difference that the mask hides, because no proof lasts forever.
 """
 
 from collections import Counter, defaultdict
@@ -40,9 +39,9 @@ from crawler.core.noise.words import (
 from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.outline import Block, BlockKind, BlockList, BlockPair
 
-MAX_PATTERNS_PER_SHAPE = 32  # with one path and number of words
-MAX_NOISE_BLOCKS = 1024
-UNSTABLE_SHARE = 0.5  # share of a path's blocks that differ, from which on the path counts as unstable
+MAX_PATTERNS_PER_SHAPE = 32  # of one path and number of words
+MAX_NOISE_BLOCKS = 1024  # per domain; the oldest are dropped first
+UNSTABLE_SHARE = 0.5  # share of a path's blocks that differ, from which on the fetch counts as unstable (PathStats)
 
 
 def learn_from_second_fetch(
@@ -55,8 +54,8 @@ def learn_from_second_fetch(
 ) -> VolatileContent:
     """Return the volatile content after a second fetch.
 
-    differing: blocks of the first fetch paired with those that replace them in the second; None if only one fetch has
-    such a block.
+    differing: blocks of the first fetch paired with those that replace them in the second; None on the side that lacks
+    the block.
     first, second: all blocks of both fetches.
     """
     moved, unconfirmed = compare_parameters(first, second), volatile.unconfirmed_patterns
@@ -82,7 +81,7 @@ def learn_from_second_fetch(
 
 
 def _drop_steady_gaps(volatile: VolatileContent, first: Sequence[Block], second: Sequence[Block]) -> VolatileContent:
-    """Drop the gaps of blocks that both fetches contain and that did not differ in many second fetches."""
+    """Drop the gaps of blocks that both fetches contain and that no longer differ (see VolatilityCount)."""
     old, new = _count_blocks_with_gaps(volatile, first), _count_blocks_with_gaps(volatile, second)
     updated, proofs = volatile, dict(volatile.proofs)
     for form in old.keys() & new.keys():
@@ -113,7 +112,7 @@ def _update_noise(before: Mapping[int, VolatilityCount], lost: set[int], seen: s
 
 
 def _update_stable_wordings(volatile: VolatileContent, *fetches: Sequence[Block]) -> VolatileContent:
-    """Update stable_wordings: a block that did not differ, while others of its path and word count did, has no gaps."""
+    """Update stable_wordings with the blocks that did not differ while others of their path and word count did."""
     old, new = (_group_by_wording(volatile, blocks) for blocks in fetches)
     moved = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
     moved_shapes = {shape for shape, _ in moved}
@@ -126,7 +125,7 @@ def _update_stable_wordings(volatile: VolatileContent, *fetches: Sequence[Block]
 def _group_by_wording(
     volatile: VolatileContent, blocks: Iterable[Block]
 ) -> dict[tuple[tuple[int, int], int], Counter[Words]]:
-    """Group the wordings of blocks with known or suspected patterns by path, number of words and wording key."""
+    """Count blocks with known or unconfirmed patterns by path, number of words and wording key."""
     groups: dict[tuple[tuple[int, int], int], Counter[Words]] = defaultdict(Counter)
     for block in blocks:
         words = volatile.get_words(block)
@@ -139,9 +138,10 @@ def _group_by_wording(
 def _update_path_stats(
     volatile: VolatileContent, page: PageKey, lost: Sequence[Block], partly_changed: set[int], blocks: Sequence[Block]
 ) -> dict[int, PathStats]:
-    """Return the stats of each path after a second fetch. lost: blocks that appeared or disappeared.
+    """Return the stats of each path after a second fetch.
 
-    partly_changed: blocks of which only some words differed. These, and blocks with gaps, are no evidence about others.
+    lost: blocks that appeared or disappeared.  partly_changed: keys of blocks of which only some words differed.
+    These, and blocks with gaps, do not count.
     """
     path_stats = dict(volatile.path_stats)
     differing = Counter(map(compute_path_key, lost))
@@ -162,7 +162,7 @@ def _update_path_stats(
 
 
 def _update_shape_stats(volatile: VolatileContent, keys: set[int], blocks: Sequence[Block]) -> dict[int, ShapeStats]:
-    """Return the stats by path and number of words after a second fetch. keys: of the blocks that differed.
+    """Return the stats by path and number of words after a second fetch. keys: those of the blocks that differed.
 
     A block with gaps counts only if it differed, because its gaps hide whether it did not.
     """
@@ -190,8 +190,9 @@ def learn_replaced_words(
     unconfirmed: UnconfirmedPatterns,
     moved: Mapping[ParameterAtPath, bool],
 ) -> VolatileContent | None:
-    """Return the volatile content after some words of a block differed in a second fetch; None if too few stayed.
+    """Return the volatile content after some words of a block differed in a second fetch; None if too many differed.
 
+    unconfirmed: patterns found by a single earlier second fetch.
     moved: whether each link parameter differed in this second fetch.
     """
     old, new = volatile.get_words(before), volatile.get_words(after)
@@ -232,7 +233,7 @@ def learn_differing_words(
 
 
 def drop_gaps(volatile: VolatileContent, block: Block) -> VolatileContent:
-    """Drop everything known about the gaps of such a block."""
+    """Drop all gaps that apply to a block."""
     words = volatile.get_words(block)
     shape = (block.css_path, len(words))
     other_patterns = {key: each for key, each in volatile.patterns.items() if key != shape}
@@ -265,7 +266,7 @@ def add_pattern(volatile: VolatileContent, path: int, pattern: WordPattern) -> V
     return replace(volatile, patterns=newest, path_gaps=gaps)
 
 
-TEST_INTERVAL = 50  # visits where only masked blocks differ, per test
+TEST_INTERVAL = 50  # one in so many visits where only masked blocks differ is a test
 DOUBTED_TEST_INTERVAL = 5  # the same if a masked block did not differ in its last second fetch
 
 
@@ -280,7 +281,8 @@ def find_hidden_blocks(before: BlockList, after: BlockList, volatile: VolatileCo
 def needs_test(blocks: Sequence[Block], volatile: VolatileContent, *, page: PageKey, visits: int) -> bool:
     """Return whether this visit should test, with a second fetch, if the hidden blocks still differ within seconds.
 
-    visits: the domain's visits so far. The choice is deterministic and does not prefer any page.
+    blocks: the hidden blocks (`find_hidden_blocks`).
+    visits: the number of the domain's visits so far. The choice is deterministic and does not prefer any page.
     """
     if not blocks:
         return False
