@@ -6,15 +6,15 @@ from functools import lru_cache
 from itertools import islice
 from typing import TypeVar
 
-from crawler.core.page.fingerprint import IDEOGRAPHS
+from crawler.core.page.fingerprint import UNSPACED
 from crawler.core.page.outline import Block, BlockKind
 
 Words = tuple[str, ...]
 
 # Numbers keep their points, dates their dashes, and thousands their spaces: 19.99 is one word, and so is 1 000.
 _WORD = re.compile(
-    rf"\d{{1,3}}(?: \d{{3}})+(?!\w)|[{IDEOGRAPHS}]"
-    rf"|[^\W{IDEOGRAPHS}]+(?:[.,:/'’\-][^\W{IDEOGRAPHS}]+)*|[^\w\s]"  # noqa: RUF001  the typographic apostrophe
+    rf"\d{{1,3}}(?: \d{{3}})+(?!\w)|[{UNSPACED}]"
+    rf"|[^\W{UNSPACED}]+(?:[.,:/'’\-][^\W{UNSPACED}]+)*|[^\w\s]"  # noqa: RUF001  the typographic apostrophe
 )
 _URL_PART = re.compile(r"[^/?&;#]+")  # the scheme, the host, each path segment, each parameter
 _NUMBER = re.compile(r"\d+(?:[., '’]\d{3}(?!\d))*(?:[.,]\d+)?")  # noqa: RUF001
