@@ -58,25 +58,25 @@ def learn_from_second_fetch(
     the block.
     first, second: all blocks of both fetches.
     """
-    moved, unconfirmed = compare_parameters(first, second), volatile.unconfirmed_patterns
-    parameters = learn_parameters(volatile.parameters, moved)
+    differed, unconfirmed = compare_parameters(first, second), volatile.unconfirmed_patterns
+    parameters = learn_parameters(volatile.parameters, differed)
     updated = replace(_drop_steady_gaps(volatile, first, second), parameters=parameters)
-    lost: list[Block] = []
+    unmatched: list[Block] = []
     partly_changed: set[int] = set()
     for before, after in differing:
         learned = None
         if before and after:
-            learned = learn_replaced_words(updated, before, after, unconfirmed=unconfirmed, moved=moved)
+            learned = learn_replaced_words(updated, before, after, unconfirmed=unconfirmed, differed=differed)
         if learned is None:
-            lost += filter(None, (before, after))
+            unmatched += filter(None, (before, after))
         else:
             updated = learned
             partly_changed |= {compute_block_key(block) for block in (before, after) if block}
-    all_blocks, lost_forms = (*first, *second), set(map(compute_block_key, lost))
-    noise = _update_noise(updated.noise_counts, lost_forms, set(map(compute_block_key, all_blocks)))
+    all_blocks, unmatched_keys = (*first, *second), set(map(compute_block_key, unmatched))
+    noise = _update_noise(updated.noise_counts, unmatched_keys, set(map(compute_block_key, all_blocks)))
     updated = _update_stable_wordings(updated, first, second)
-    paths = _update_path_stats(updated, page, lost, partly_changed, all_blocks)
-    shapes = _update_shape_stats(updated, partly_changed | lost_forms, all_blocks)
+    paths = _update_path_stats(updated, page, unmatched, partly_changed, all_blocks)
+    shapes = _update_shape_stats(updated, partly_changed | unmatched_keys, all_blocks)
     return replace(updated, noise_counts=noise, path_stats=paths, shape_stats=shapes)
 
 
@@ -101,11 +101,13 @@ def _count_blocks_with_gaps(volatile: VolatileContent, blocks: Iterable[Block]) 
     return counts
 
 
-def _update_noise(before: Mapping[int, VolatilityCount], lost: set[int], seen: set[int]) -> dict[int, VolatilityCount]:
-    """Count blocks that appeared or disappeared. lost: those of this second fetch.  seen: blocks of either fetch."""
+def _update_noise(
+    before: Mapping[int, VolatilityCount], unmatched: set[int], seen: set[int]
+) -> dict[int, VolatilityCount]:
+    """Count blocks that appeared or disappeared. unmatched: those of this second fetch.  seen: all of both fetches."""
     counts = dict(before)
-    for key in (seen & counts.keys()) | lost:
-        proof = counts.pop(key, UNPROVEN).add_fetch(differed=key in lost)
+    for key in (seen & counts.keys()) | unmatched:
+        proof = counts.pop(key, UNPROVEN).add_fetch(differed=key in unmatched)
         if proof != UNPROVEN:
             counts[key] = proof
     return keep_newest(counts, MAX_NOISE_BLOCKS)
@@ -114,11 +116,13 @@ def _update_noise(before: Mapping[int, VolatilityCount], lost: set[int], seen: s
 def _update_stable_wordings(volatile: VolatileContent, *fetches: Sequence[Block]) -> VolatileContent:
     """Update stable_wordings with the blocks that did not differ while others of their path and word count did."""
     old, new = (_group_by_wording(volatile, blocks) for blocks in fetches)
-    moved = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
-    moved_shapes = {shape for shape, _ in moved}
-    moved_forms = {form for _, form in moved}
-    wordings = {form: None for form in volatile.stable_wordings if form not in moved_forms}
-    wordings |= dict.fromkeys(form for shape, form in old if shape in moved_shapes and (shape, form) not in moved)
+    differed = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
+    differing_shapes = {shape for shape, _ in differed}
+    differing_keys = {form for _, form in differed}
+    wordings = {form: None for form in volatile.stable_wordings if form not in differing_keys}
+    wordings |= dict.fromkeys(
+        form for shape, form in old if shape in differing_shapes and (shape, form) not in differed
+    )
     return replace(volatile, stable_wordings=keep_newest(wordings, MAX_PATHS))
 
 
@@ -136,15 +140,19 @@ def _group_by_wording(
 
 
 def _update_path_stats(
-    volatile: VolatileContent, page: PageKey, lost: Sequence[Block], partly_changed: set[int], blocks: Sequence[Block]
+    volatile: VolatileContent,
+    page: PageKey,
+    unmatched: Sequence[Block],
+    partly_changed: set[int],
+    blocks: Sequence[Block],
 ) -> dict[int, PathStats]:
     """Return the stats of each path after a second fetch.
 
-    lost: blocks that appeared or disappeared.  partly_changed: keys of blocks of which only some words differed.
+    unmatched: blocks that appeared or disappeared.  partly_changed: keys of blocks of which only some words differed.
     These, and blocks with gaps, do not count.
     """
     path_stats = dict(volatile.path_stats)
-    differing = Counter(map(compute_path_key, lost))
+    differing = Counter(map(compute_path_key, unmatched))
     partly = Counter(
         compute_path_key(block)
         for block in blocks
@@ -167,10 +175,10 @@ def _update_shape_stats(volatile: VolatileContent, keys: set[int], blocks: Seque
     A block with gaps counts only if it differed, because its gaps hide whether it did not.
     """
     shape_stats = dict(volatile.shape_stats)
-    moved = {compute_shape_key(block) for block in blocks if compute_block_key(block) in keys}
-    for shape in moved | {compute_shape_key(block) for block in blocks if not volatile.has_gaps(block)}:
+    differed = {compute_shape_key(block) for block in blocks if compute_block_key(block) in keys}
+    for shape in differed | {compute_shape_key(block) for block in blocks if not volatile.has_gaps(block)}:
         before = shape_stats.pop(shape, ShapeStats())
-        shape_stats[shape] = ShapeStats() if shape in moved else ShapeStats(before.steady + 1)
+        shape_stats[shape] = ShapeStats() if shape in differed else ShapeStats(before.steady + 1)
     return keep_newest(shape_stats, MAX_PATHS)
 
 
@@ -188,12 +196,12 @@ def learn_replaced_words(
     after: Block,
     *,
     unconfirmed: UnconfirmedPatterns,
-    moved: Mapping[ParameterAtPath, bool],
+    differed: Mapping[ParameterAtPath, bool],
 ) -> VolatileContent | None:
     """Return the volatile content after some words of a block differed in a second fetch; None if too many differed.
 
     unconfirmed: patterns found by a single earlier second fetch.
-    moved: whether each link parameter differed in this second fetch.
+    differed: whether each link parameter differed in this second fetch.
     """
     old, new = volatile.get_words(before), volatile.get_words(after)
     if before.css_path != after.css_path or len(old) != len(new):
@@ -201,7 +209,7 @@ def learn_replaced_words(
     differing = {n for n in range(len(old)) if old[n] != new[n]}
     names = {parse_parameter_name(old[n]) for n in differing} if before.kind is BlockKind.LINK else {""}
     if all(names) and names == {parse_parameter_name(new[n]) for n in differing}:
-        return volatile if all(moved.get((name, compute_path_hash(old))) for name in names) else None
+        return volatile if all(differed.get((name, compute_path_hash(old))) for name in names) else None
     if not is_same_block(build_pattern(old, new), before.kind):
         return None
     return learn_differing_words(volatile, before.css_path, old, new, unconfirmed=unconfirmed)

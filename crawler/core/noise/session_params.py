@@ -96,12 +96,12 @@ def _group_values(blocks: Iterable[Block]) -> Mapping[ParameterAtPath, set[str]]
     return values
 
 
-def learn_parameters(before: LinkParameters, moved: Mapping[ParameterAtPath, bool]) -> LinkParameters:
-    """Return the parameters after one second fetch. moved: whether each parameter found there differed."""
+def learn_parameters(before: LinkParameters, outcomes: Mapping[ParameterAtPath, bool]) -> LinkParameters:
+    """Return the parameters after one second fetch. outcomes: whether each parameter found there differed."""
     parameters = dict(before)
-    for name in sorted({name for (name, _), differed in moved.items() if differed}):
+    for name in sorted({name for (name, _), differed in outcomes.items() if differed}):
         parameters[name] = parameters.pop(name, LinkParameter())
-    for (name, path), differed in sorted(moved.items()):
+    for (name, path), differed in sorted(outcomes.items()):
         if name in parameters:
             parameters[name] = _update_parameter(parameters[name], path, differed=differed)
     return keep_newest({name: each for name, each in parameters.items() if each.volatile_paths}, MAX_PARAMETERS)
