@@ -27,7 +27,7 @@ TEMPLATE_SHRINKAGE = 5.0  # visits for which the section's share of new text cou
 SECTION_SHRINKAGE = 3.0  # visits for which the assumption that all text is new counts in a section's share
 BARREN_SHARE = 0.1  # a template's pages are deferred below this share of new text in first visits
 FERTILE_SHARE = 0.3  # deferred pages are resumed above this share
-# A template can be deferred after so many first visits of its own pages, or so many in its section.
+# A template can be deferred after this many first visits of its own pages, or this many in its section.
 MIN_TEMPLATE_VISITS = 30
 MIN_SECTION_VISITS = 50
 RETRY_INTERVAL = timedelta(days=1)  # between two pages of a deferred template

@@ -22,13 +22,10 @@ from crawler.core.page.outline import Block, BlockKind, BlockList
 MAX_WORDS = 256  # hashes stored per text, the smallest ones (Broder, 1997)
 MAX_DIFFERENT_WORDS = 4  # between two copies of one text: a name, a code, the requested address
 MIN_COMMON_SHARE = 0.9  # of the words of both texts together, if that allows more than MAX_DIFFERENT_WORDS to differ
-# A response has the site's boilerplate if this share of the page's boilerplate blocks remains, of at least so many.
-MIN_BOILERPLATE_BLOCKS = 2
-MIN_BOILERPLATE_SHARE = 0.8
-# Numbers and codes count in a text if they are this share of its words, and at least so many: a short notice may
-# consist of an incident number and a time.
-MIN_NUMBERS_SHARE = 0.5
-MIN_NUMBERS = 20
+MIN_BOILERPLATE_BLOCKS = 2  # blocks of boilerplate in the Snapshot; with fewer, it shows nothing about a response
+MIN_BOILERPLATE_SHARE = 0.8  # of these blocks must remain in a response that has the site's boilerplate
+MIN_NUMBERS_SHARE = 0.5  # of numbers and codes among the words of a text, from which on they count
+MIN_NUMBERS = 20  # minimum number of them: a short notice may consist of an incident number and a time
 MAX_KEPT_SHARE = 0.25  # if less of a page's own text remains, it counts as replaced completely
 
 _LAST_HASH = (1 << 32) - 1

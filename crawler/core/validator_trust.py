@@ -28,7 +28,7 @@ MAX_IGNORED = 0.9  # maximum of flaps per visit with an equal body, for conditio
 # Minimum decayed sum of honest findings, for example to date a change by Last-Modified: at least five in a row.
 MIN_HONEST_FINDINGS = 3.0
 
-DISTRUSTED_TEST_EVERY = 4  # one in so many changes of pages with distrusted validators is followed by a test request
+DISTRUSTED_TEST_EVERY = 4  # one in this many changes of pages with distrusted validators is followed by a test
 
 
 class Validator(StrEnum):

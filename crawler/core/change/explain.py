@@ -56,8 +56,8 @@ def explain_blocks(
 ) -> list[ExplainedBlock]:
     """Explain what is masked in each block of a page.
 
-    visible_blocks: the blocks that are left of them under the view.  view: the user's rules on what to compare.
-    blocks_by_rule: the blocks that are left under each rule of the view alone, to find the rule that excludes a block.
+    view: the user's rules on what to compare.  visible_blocks: the blocks that it keeps.
+    blocks_by_rule: the blocks that each rule of the view keeps on its own, to find the rule that excludes a block.
     """
     remaining = Counter(visible_blocks)
     counts = Counter(all_blocks)

@@ -21,7 +21,7 @@ SCALE = 1.4826  # from the median deviation to the standard deviation of a norma
 class TrafficHour:
     """The visits of one hour. hour: its start (UTC).  errors: visits without a response, or with 429 or 5xx.
 
-    requests, received_bytes: of the visits, without robots.txt and logins.
+    requests, received_bytes: those of the visits, without robots.txt and logins.
     latency_ms: the median response time; None without responses.
     """
 
@@ -74,7 +74,7 @@ def _describe_latency(hour: TrafficHour, usual: Sequence[TrafficHour]) -> str:
 
 
 def compute_binomial_tail(visits: int, errors: int, share: float) -> float:
-    """Return the probability of at least `errors` errors in `visits` visits. share: of errors, above 0 and below 1."""
+    """Return the probability of at least `errors` errors in `visits` visits. share: the usual one, in (0, 1)."""
     log_share, log_rest = math.log(share), math.log1p(-share)
 
     def compute_chance(n: int) -> float:

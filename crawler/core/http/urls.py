@@ -195,7 +195,7 @@ def _is_address(host: str) -> bool:
 class Scope:
     r"""The rules by which URLs are pages of one domain.
 
-    authority, scheme: of the domain, after redirects of the root.  aliases: other names for the same pages.
+    authority, scheme: those of the domain, after redirects of the root.  aliases: other names for the same pages.
     include: if not empty, a URL must match one pattern.  exclude: a URL must match none; takes precedence over include.
     max_depth: the maximum distance from the nearest seed, in links; None for any.
     accepts: an additional filter of normalized URLs of the domain, or None.

@@ -11,7 +11,7 @@ from dataclasses import replace
 from crawler.core.noise.words import keep_newest
 from crawler.core.page.outline import Block, BlockKind, BlockList
 
-STEP = 128  # one row in so many is stored; backtracking computes the others again
+STEP = 128  # one row in this many is stored; backtracking computes the others again
 
 
 def find_gaps(one: Sequence[Hashable], other: Sequence[Hashable]) -> Iterator[tuple[slice, slice]]:

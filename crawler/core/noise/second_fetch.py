@@ -274,7 +274,7 @@ def add_pattern(volatile: VolatileContent, path: int, pattern: WordPattern) -> V
     return replace(volatile, patterns=newest, path_gaps=gaps)
 
 
-TEST_INTERVAL = 50  # one in so many visits where only masked blocks differ is a test
+TEST_INTERVAL = 50  # of the visits where only masked blocks differ, one in this many is a test
 DOUBTED_TEST_INTERVAL = 5  # the same if a masked block did not differ in its last second fetch
 
 

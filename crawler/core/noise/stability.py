@@ -64,12 +64,12 @@ class ShapeStats:
 
 @dataclass(frozen=True, slots=True)
 class CounterStats:
-    """How often numbers with one path and context grew by the elapsed time; all but `misses` since the last mismatch.
+    """How often numbers with one path and context grew by the elapsed time (a match), since their last mismatch.
 
     agreements: the number of matches.  units: the time units that fit all of them, as indices of relative_time.UNITS_S.
     growths: different growths above 1.  fast_pages: the first pages whose number grew by more than 1.
     slow_pages: pages whose number grew by 1, as is usual with daily visits.
-    misses: the number of mismatches ever.
+    misses: the number of all mismatches.
     """
 
     agreements: int = 0
@@ -84,7 +84,7 @@ class CounterStats:
 class StampStats:
     """The visits where a stamp of one position and form differed.
 
-    matches: how often it matched the time of the visit since the last mismatch.  misses: the number of mismatches ever.
+    matches: how often it matched the time of the visit since the last mismatch.  misses: the number of all mismatches.
     """
 
     matches: int = 0

@@ -30,7 +30,7 @@ from crawler.core.page.selectors import FULL_VIEW, View, find_matching
 MAX_BLOCKS = 20_000  # per page; all text after them becomes one block
 MAX_BLOCK_CHARS = 100_000  # per block; the rest of the text is replaced by its digest
 DIGEST_CHARS = 32
-# A block that offers translations has at most this many words, and at most so many more per language.
+# Maximum number of words of a block that only offers translations: of its label, and in addition per language.
 LABEL_WORDS = 5  # such as "This page is available in:"
 WORDS_OF_LANGUAGE = 3  # such as "Brazilian Portuguese |"
 

@@ -83,7 +83,7 @@ class Rendered:
     html: the resulting document, including shadow trees and frames of the same origin, without scripts.
     url: the final URL; it differs from the requested one if a script navigated.
     links: links that scripts named outside of the document, by history.pushState or in JSON data of the page.
-    requests, received_bytes: sent and received in addition to the document, which was fetched before.
+    requests, received_bytes: the numbers without those of the document, which was fetched before.
     blocked: the number of blocked requests, by kind.  screenshot: a PNG, if requested.
     """
 
@@ -117,7 +117,8 @@ class RenderRecord:
     """The rendering part of a visit, as recorded.
 
     outcome: a RenderChoice or, if the render failed, a RenderFailure; empty for anything but web pages.
-    added_words, added_links: added by the render; None without one.  requests: sent in addition to the visit's own.
+    added_words, added_links: the number that the render added; None without a render.
+    requests: the number sent in addition to the visit's own.
     """
 
     outcome: str = ""
