@@ -160,7 +160,7 @@ FLAP = ValidatorStats(unchanged=1, flapped=1)  # the body is equal, the validato
 
 def _collect_findings(visit: Visit) -> dict[Validator, ValidatorStats]:
     """Return the finding of a visit about each validator that it tested."""
-    target, sent_now = visit.target, visit.validators
+    target, received = visit.target, visit.validators
     findings: dict[Validator, ValidatorStats] = {}
     if visit.modified_honest is not None:
         findings[Validator.DATE] = TRUE if visit.modified_honest else LIE
@@ -169,19 +169,19 @@ def _collect_findings(visit: Visit) -> dict[Validator, ValidatorStats]:
     if visit.outcome == "not_modified" and visit.is_good:
         findings[Validator.CONDITION] = STEADY
         return findings | {kind: STEADY for kind in SENT_VALIDATORS if get_validator_value(target.validators, kind)}
-    if target.version is None or sent_now is None:
+    if target.version is None or received is None:
         return findings
     if visit.change is Change.CHANGED:
         findings[Validator.LENGTH] = LIE if visit.body_bytes == target.received_bytes else TRUE
-        of_change = {kind: _judge_change(visit, target, sent_now, kind) for kind in SENT_VALIDATORS}
+        of_change = {kind: _judge_change(visit, target, received, kind) for kind in SENT_VALIDATORS}
         return findings | {kind: finding for kind, finding in of_change.items() if finding is not None}
     if visit.change is Change.UNCHANGED and visit.verdict.evidence is Evidence.BYTES:
         sent = [kind for kind in SENT_VALIDATORS if get_validator_value(target.validators, kind)]
-        if not all(_differs(target.validators, sent_now, kind) for kind in sent):
+        if not all(_differs(target.validators, received, kind) for kind in sent):
             findings[Validator.CONDITION] = FLAP  # a 304 was expected
         stored = target.stored_validators
         for kind in (kind for kind in SENT_VALIDATORS if get_validator_value(stored, kind)):
-            findings[kind] = FLAP if _differs(stored, sent_now, kind) else STEADY
+            findings[kind] = FLAP if _differs(stored, received, kind) else STEADY
     return findings
 
 
@@ -191,12 +191,12 @@ def _was_head_useless(visit: Visit) -> bool:
     return visit.head_outcome is HeadOutcome.USELESS or (visit.head_outcome is HeadOutcome.DIFFERED and is_same)
 
 
-def _judge_change(visit: Visit, target: Target, sent_now: Validators, kind: Validator) -> ValidatorStats | None:
+def _judge_change(visit: Visit, target: Target, received: Validators, kind: Validator) -> ValidatorStats | None:
     """Return the finding about a validator after a change, or None if the server's response to it is unknown."""
     stored_value = get_validator_value(target.stored_validators, kind)
     if not stored_value:
         return None
-    if stored_value == get_validator_value(sent_now, kind):
+    if stored_value == get_validator_value(received, kind):
         return LIE
     if visit.refused_304 is None:
         used = target.validators, target.expected_head or NO_VALIDATORS

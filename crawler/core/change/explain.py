@@ -69,10 +69,10 @@ def explain_blocks(
         expression, compared = next(texts, ""), replace(block, text=view.without_ignored(block.text))
         if remaining[compared]:
             remaining[compared] -= 1
-            (named,) = mask.volatile.apply_aliases((compared,))
-            masked = _find_masked_ranges(named, mask)
-            reason = _find_mask_reason(named, mask) or (MaskReason.WORDS if masked else MaskReason.NONE)
-            explained.append(ExplainedBlock(named.kind, named.text, reason, masked, expression))
+            (stored,) = mask.volatile.apply_aliases((compared,))
+            masked = _find_masked_ranges(stored, mask)
+            reason = _find_mask_reason(stored, mask) or (MaskReason.WORDS if masked else MaskReason.NONE)
+            explained.append(ExplainedBlock(stored.kind, stored.text, reason, masked, expression))
         else:
             rule = next((rule for rule, lost in missing_by_rule.items() if lost[block]), expression)
             explained.append(ExplainedBlock(block.kind, block.text, MaskReason.RULE, rule=rule))

@@ -209,13 +209,13 @@ def trim_volatile(volatile: VolatileContent, *, max_chars: int = MAX_CHARS) -> V
     """
     trim = partial(keep_newest_within, max_values=MAX_PATTERNS, max_chars=max_chars)
     patterns = trim(volatile.patterns, length=_count_chars)
-    once = trim(volatile.unconfirmed_patterns, length=_count_chars)
+    unconfirmed = trim(volatile.unconfirmed_patterns, length=_count_chars)
     all_gaps = {key: (gaps,) for key, gaps in volatile.path_gaps.items()}
     gaps = trim(all_gaps, length=lambda gaps: _count_chars(gaps.values()))
-    if patterns is volatile.patterns and once is volatile.unconfirmed_patterns and gaps is all_gaps:
+    if patterns is volatile.patterns and unconfirmed is volatile.unconfirmed_patterns and gaps is all_gaps:
         return volatile
-    anywhere = {key: path_gaps for key, (path_gaps,) in gaps.items()}
-    return replace(volatile, patterns=patterns, unconfirmed_patterns=once, path_gaps=anywhere)
+    path_gaps = {key: each for key, (each,) in gaps.items()}
+    return replace(volatile, patterns=patterns, unconfirmed_patterns=unconfirmed, path_gaps=path_gaps)
 
 
 def _count_chars(words: Iterable[str]) -> int:

@@ -81,7 +81,7 @@ def learn_from_second_fetch(
 
 
 def _drop_steady_gaps(volatile: VolatileContent, first: Sequence[Block], second: Sequence[Block]) -> VolatileContent:
-    """Drop the gaps of blocks that both fetches contain and that no longer differ (see VolatilityCount)."""
+    """Return the volatile content without gaps that no longer differ (VolatilityCount) in blocks of both fetches."""
     old, new = _count_blocks_with_gaps(volatile, first), _count_blocks_with_gaps(volatile, second)
     updated, proofs = volatile, dict(volatile.proofs)
     for form in old.keys() & new.keys():
@@ -233,15 +233,15 @@ def learn_differing_words(
             volatile = add_pattern(volatile, path, each)
         return add_pattern(volatile, path, pattern)
     others = (each for each in volatile.unconfirmed_patterns.get(shape, ()) if each != pattern)
-    doubted = {**volatile.unconfirmed_patterns, shape: (*others, pattern)[-MAX_PATTERNS_PER_SHAPE:]}
-    volatile = replace(volatile, unconfirmed_patterns=keep_newest(doubted, MAX_PATTERNS))
+    patterns = {**volatile.unconfirmed_patterns, shape: (*others, pattern)[-MAX_PATTERNS_PER_SHAPE:]}
+    volatile = replace(volatile, unconfirmed_patterns=keep_newest(patterns, MAX_PATTERNS))
     if gaps.keys().isdisjoint(proven):
         return volatile
     return add_pattern(volatile, path, tuple(each if n in proven else second[n] for n, each in enumerate(pattern)))
 
 
 def drop_gaps(volatile: VolatileContent, block: Block) -> VolatileContent:
-    """Drop all gaps that apply to a block."""
+    """Return the volatile content without the gaps that apply to a block."""
     words = volatile.get_words(block)
     shape = (block.css_path, len(words))
     other_patterns = {key: each for key, each in volatile.patterns.items() if key != shape}
@@ -255,22 +255,22 @@ def drop_gaps(volatile: VolatileContent, block: Block) -> VolatileContent:
 
 
 def add_pattern(volatile: VolatileContent, path: int, pattern: WordPattern) -> VolatileContent:
-    """Add a pattern.
+    """Return the volatile content with one more pattern.
 
-    If a known pattern has the same gaps and only other words differ, the gaps apply regardless of these words.
+    If a known pattern has the same gaps and other words, the gaps apply regardless of the other words.
     """
     shape = (path, len(pattern))
     others: list[WordPattern] = []
-    anywhere = dict(volatile.path_gaps)
+    path_gaps = dict(volatile.path_gaps)
     for known_pattern in volatile.patterns.get(shape, ()):
         if known_pattern == pattern:
             continue
         others.append(known_pattern)
         if list_gaps(known_pattern) == list_gaps(pattern):
-            anywhere[shape] = {**anywhere.get(shape, {}), **list_gaps(pattern)}
+            path_gaps[shape] = {**path_gaps.get(shape, {}), **list_gaps(pattern)}
     patterns = {key: each for key, each in volatile.patterns.items() if key != shape}
     patterns[shape] = (*others, pattern)[-MAX_PATTERNS_PER_SHAPE:]
-    newest, gaps = keep_newest(patterns, MAX_PATTERNS), keep_newest(anywhere, MAX_PATTERNS)
+    newest, gaps = keep_newest(patterns, MAX_PATTERNS), keep_newest(path_gaps, MAX_PATTERNS)
     return replace(volatile, patterns=newest, path_gaps=gaps)
 
 

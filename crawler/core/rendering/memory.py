@@ -37,7 +37,7 @@ NEEDED_SHARE = 0.2  # minimum share of a template's renders with a gain, for all
 MIN_GAINS = {RenderEvidence.NONE: 1.5, RenderEvidence.PARTIAL: 1.5, RenderEvidence.SHELL: 1.0}
 FIRST_PROBES = {RenderEvidence.NONE: 0, RenderEvidence.PARTIAL: 1, RenderEvidence.SHELL: 2}  # per template
 MIN_EVIDENT_SHARE = 0.2  # minimum share of a template's pages with PARTIAL evidence, for one of them to be probed
-ENOUGH_EVIDENT = 8  # pages with evidence, from which on that share is known
+ENOUGH_EVIDENT = 8  # unrendered pages of a template with evidence, before one of them is selected for the first probe
 # A template is probed again after this many unrendered pages, times one plus its last renders in a row without a gain.
 PROBE_AGAIN_AFTER = 100
 MAX_FRUITLESS = 9  # maximum number of these renders that count

@@ -132,8 +132,8 @@ def _find_fallback_evidence(parsed: Parsed, baseline: Baseline) -> Evidence:
     """Return why the bodies differ but no block does: because of a user's rule, volatile words, or markup only."""
     if get_left_out_hash(baseline.blocks) != get_left_out_hash(parsed.blocks):
         return Evidence.RULE
-    then, now = ([(block.kind, block.text) for block in blocks] for blocks in (baseline.blocks, parsed.blocks))
-    return Evidence.VOLATILE if then != now else Evidence.MARKUP
+    old, new = ([(block.kind, block.text) for block in blocks] for blocks in (baseline.blocks, parsed.blocks))
+    return Evidence.VOLATILE if old != new else Evidence.MARKUP
 
 
 def should_fetch_again(
