@@ -1,6 +1,6 @@
 """The decisions of recrawl: pure functions and frozen values.
 
-Nothing here waits, logs, or reads a clock, a setting or a row. The subject packages are layered: each imports only
-packages below it (docs/architecture.md). Beside them are `domain` (Domain, Lease, Suspension), `domain_settings`
-(settings per domain) and `page_rules` (rules of a user for the pages that match a pattern).
+Nothing here waits, logs, or reads a clock, a setting or a row. The packages are layered: each imports only packages
+below it (docs/architecture.md). Beside them are `domain` (Domain, Lease, Suspension), `domain_settings` (settings per
+domain) and `page_rules` (a user's rules for the pages that match a pattern).
 """

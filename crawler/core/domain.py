@@ -26,7 +26,7 @@ class Domain:
 
     @property
     def is_own_server(self) -> bool:
-        """Whether the server belongs to the user (see the function is_own_server)."""
+        """Return whether the server belongs to the user (see the function is_own_server)."""
         return is_own_server(self.authority, self.addresses, allow_private=self.settings.allow_private)
 
     @property
@@ -49,7 +49,7 @@ def parse_stored_hours(text: str) -> Hours:
     """Parse the stored hours of a domain.
 
     Return ALWAYS for hours that this machine cannot parse, for example with an unknown time zone. That is safe because
-    such a domain is not crawled at all (DomainSettings.refusals).
+    such a domain is not crawled at all (DomainSettings.problems).
     """
     try:
         return parse_hours(text)
@@ -58,10 +58,10 @@ def parse_stored_hours(text: str) -> Hours:
 
 
 def is_own_server(authority: Authority, addresses: Collection[str], *, allow_private: bool) -> bool:
-    """Whether a server belongs to the user: private addresses are allowed, and all its addresses are private.
+    """Return whether a server belongs to the user: private addresses are allowed, and all its addresses are private.
 
-    A public server always gets the usual delay. addresses: what the name resolves to; if none are known, the name
-    itself must be a private address.
+    A public server always gets the usual delay.
+    addresses: what the name resolves to; if none are known, the name itself must be a private address.
     """
     return allow_private and all(map(is_private, addresses or [get_host(authority)]))
 
@@ -85,7 +85,7 @@ class RobotsCopy:
 class Suspension:
     """Until when a domain is suspended (knowledge time), and why.
 
-    refusals: the number of refusals in a row, which determines the next back-off.
+    rejections: the number of 429s and 503s in a row, which determines the next back-off.
     """
 
     until: datetime
@@ -98,7 +98,8 @@ class Lease:
     """A domain held by one worker. Only the holder of the token writes the domain's pages.
 
     wait: real time from the claim until the domain's delay allows the first request.
-    refusals: the number of 429s and 503s in a row before this lease.  slots: addresses held together with the domain.
+    rejections: the number of 429s and 503s in a row before this lease.
+    slots: the IP addresses that are held together with the domain.
     since: the monotonic clock of the machine in seconds, read before the claim was sent; the lease ends a term later.
     """
 
@@ -120,7 +121,7 @@ class DomainStatus:
     paused: bool
     holder: str | None
     leased_until: datetime | None
-    wake_at: datetime | None
+    wake_at: datetime | None  # when the next page is due
     paced_until: datetime | None  # until then the paced budget is used up, according to the last release
     resume_at: datetime | None
     resume_reason: str

@@ -1,8 +1,9 @@
 """Novelty: whether new pages of a URL template still have new text, or the template is a crawler trap.
 
-`sample_text` takes a few hashes of a page's text. `NoveltyMemory` measures how many of them are new, and learns which
-query parameters do not change the page. `is_barren` decides whether a template's pages contain nothing new. This module
-uses core/page and core/http.
+A template, such as /blog/#/*, stands for all URLs of the same form (`derive_template`). `sample_text` takes a few
+hashes of a page's text. `NoveltyMemory` measures how many of them are new, and learns which query parameters do not
+change the page. `is_barren` decides whether a template's pages contain hardly anything new. This module uses core/page
+and core/http.
 """
 
 import re
@@ -21,29 +22,29 @@ from crawler.core.page.fingerprint import compute_digest, hash_shingles, hash_te
 from crawler.core.page.snapshot import Parsed, parse_body
 
 HORIZON = 100.0  # visits after which older ones have decayed
-DEFERRED_VISITS = 5.0  # visits remembered of a deferred template, so that two pages with new text resume it
-TEMPLATE_SHRINKAGE = 5.0  # weight of a template's section in its share, in visits
-SECTION_SHRINKAGE = 3.0  # weight of the initial assumption that everything is new, in visits
+DEFERRED_VISITS = 5.0  # the same for a deferred template, so that two pages with new text resume it
+TEMPLATE_SHRINKAGE = 5.0  # visits for which the section's share of new text counts in a template's share
+SECTION_SHRINKAGE = 3.0  # visits for which the assumption that all text is new counts in a section's share
 BARREN_SHARE = 0.1  # a template's pages are deferred below this share of new text in first visits
 FERTILE_SHARE = 0.3  # deferred pages are resumed above this share
-# A template is judged after so many first visits of its own pages, or so many in its section.
+# A template can be deferred after this many first visits of its own pages, or this many in its section.
 MIN_TEMPLATE_VISITS = 30
 MIN_SECTION_VISITS = 50
-RETRY_INTERVAL = timedelta(days=1)  # for one page of each deferred template
-MAX_WAIT = timedelta(days=1000)  # per page
+RETRY_INTERVAL = timedelta(days=1)  # between two pages of a deferred template
+MAX_WAIT = timedelta(days=1000)  # for which one page is deferred
 
 MAX_HASHES = 8192  # per generation (see SeenHashes): texts of 1,000 pages, and one or two hashes of each URL
-MAX_PARAMETERS = 256
-MIN_PARAMETER_VISITS = 5  # pages that differ from another only in a parameter, before the parameter is judged
-MIN_NEW_SHARE = 0.1  # of the text of such pages, from which on the parameter changes the page
+MAX_PARAMETERS = 256  # per domain
+MIN_PARAMETER_VISITS = 5  # pages that differ from another only in a parameter, before the parameter can be irrelevant
+MIN_NEW_SHARE = 0.1  # if less of the text of such pages is new, the parameter is irrelevant
 
 MAX_REPEATS = 2  # of one path segment; real sites have /2026/11/11/, but no segment three times
 MIN_SLASHES = 2 + 1 + MAX_REPEATS + 1  # in a URL with that many path segments: two of "//", one after the host
-MAX_URL_PARAMETERS = 8  # that are dropped one by one
+MAX_URL_PARAMETERS = 8  # a URL with more is not compared with others
 
-SAMPLE_SIZE = 8  # hashes per page; its share of new ones has steps of an eighth, which add up over many pages
+SAMPLE_SIZE = 8  # hashes per page: the share of new ones has steps of an eighth, which suffices over many pages
 MAX_WORDS = 500  # after which no further lines are read; repetitions show at the beginning
-MAX_CHARS = 20_000
+MAX_CHARS = 20_000  # of the text that is read
 LINE_END = [b"\n", b"\n"]  # so that no shingle spans two lines
 WILDCARD_WORD = b"0"  # replaces a word that distinguishes pages without adding content
 
@@ -56,13 +57,13 @@ _DIGIT = re.compile(rb"[0-9]")
 
 @dataclass(frozen=True, slots=True)
 class NoveltyEvidence:
-    """First visits of pages, and how much of their text was new (0 to 1 each). Older visits decay."""
+    """First visits of pages, and the sum of their shares of new text (0 to 1 each). Older visits decay."""
 
     visits: float = 0.0
     novelty_sum: float = 0.0
 
     def add_visit(self, novelty: float, *, horizon: float = HORIZON) -> "NoveltyEvidence":
-        """Return the evidence with one more visit."""
+        """Return the evidence with one more visit. novelty: its share of new text."""
         decay = 1 - 1 / horizon
         return NoveltyEvidence(self.visits * decay + 1, self.novelty_sum * decay + novelty)
 
@@ -70,7 +71,7 @@ class NoveltyEvidence:
         return NoveltyEvidence(self.visits + other.visits, self.novelty_sum + other.novelty_sum)
 
     def compute_share(self, *, expected: float, shrinkage_visits: float) -> float:
-        """Return the share of new text, with the weight of shrinkage_visits for the expected share."""
+        """Return the share of new text, with the expected share counted as that of shrinkage_visits visits."""
         return (self.novelty_sum + shrinkage_visits * expected) / (self.visits + shrinkage_visits)
 
 
@@ -81,8 +82,9 @@ NO_EVIDENCE = NoveltyEvidence()
 class TemplateNovelty:
     """The novelty of a template. Mutable while a batch is recorded.
 
-    no: the number of the template.  deferred_until: the last time assigned to a deferred page; None if none is
-    deferred. is_moving: pages of this template must still be deferred or resumed.
+    no: the number of the template.
+    deferred_until: the time until which its last page is deferred; None if the template is not deferred.
+    is_moving: whether pages of this template must still be deferred or resumed.
     """
 
     no: int
@@ -106,9 +108,9 @@ class TemplateNovelty:
 
 
 def compute_next_time(last: datetime | None, at: datetime) -> datetime:
-    """Return when the next deferred page may be requested: one per interval, regardless of their number.
+    """Return when the next deferred page may be requested: one page per RETRY_INTERVAL.
 
-    last: the time assigned to the previous page.
+    last: the time assigned to the previous page, or None.
     """
     return min(max(last or at, at) + RETRY_INTERVAL, at + MAX_WAIT)
 
@@ -121,10 +123,11 @@ def get_section(template: str) -> str:
 
 
 def is_barren(template: TemplateNovelty, section: NoveltyEvidence) -> bool:
-    """Return whether a template's pages contain too little new text. section: the evidence of all its templates.
+    """Return whether a template's pages contain too little new text.
 
     A trap whose URLs keep creating templates is detected by its section. A single template without new text needs more
     visits if its section has new text.
+    section: the evidence of all templates in the template's section (`get_section`).
     """
     evidence = template.evidence
     if template.is_deferred:
@@ -160,7 +163,7 @@ class NoveltyMemory:
     texts: hashes of their texts.
     queued_urls, fetched_urls: hashes of URLs, and of each URL without each one of its parameters.
     parameters: the novelty of pages whose URL differs from an earlier one only in that parameter.
-    next_time: the last time assigned to a page that is deferred because of its URL alone.
+    next_time: the time until which the last page is deferred that was deferred because of its URL alone.
     has_queries: whether any URL had a query.
     """
 
@@ -178,7 +181,10 @@ class NoveltyMemory:
         return new_hashes / len(sample)
 
     def learn_parameters(self, url: Url, novelty: float) -> bool:
-        """Return whether a fetched URL differs only in one parameter; update the statistics of that parameter."""
+        """Return whether a fetched URL differs from an earlier one only in a parameter; count it for that one.
+
+        novelty: the share of new text of its page.
+        """
         variants = [(name, _hash_url(other)) for name, other in drop_each_parameter(url)]
         known_names = [name for name, number in variants if number in self.fetched_urls]
         self._remember_url(self.fetched_urls, url, variants)
@@ -220,10 +226,11 @@ def _hash_url(url: str) -> int:
 
 
 def sample_text(content: PageContent, body: bytes, *, url: Url) -> Sample:
-    """Return the smallest hashes of the text's three-word shingles, per line; of the bytes, if there is no text.
+    """Return the smallest hashes of the three-word shingles in the lines of a text; without text, a hash of the bytes.
 
-    So the same lines in another order are not new. Words with a digit, and the words of the page's own URL, are
-    replaced by a wildcard, because each page of a calendar names another day, and "/x was not found" another URL.
+    No shingle spans two lines, so the same lines in another order are not new. Words with a digit, and the words of the
+    page's own URL, are replaced by a wildcard, because each page of a calendar names another day, and "/x was not
+    found" another URL.
     """
     url_words = {word.encode("utf-8", "surrogatepass") for word in _URL_WORD.findall(url.lower())}
     words = list(LINE_END)
@@ -242,7 +249,7 @@ def sample_text(content: PageContent, body: bytes, *, url: Url) -> Sample:
 
 
 def parse_with_sample(body: bytes, *, url: Url, **options: Any) -> Parsed:
-    """Parse a body and take its sample, in one call for the worker process. options: passed on to `parse_body`."""
+    """Parse a body and take its sample, in one call of the process pool. options: passed on to `parse_body`."""
     parsed = parse_body(body, url=url, **options)
     return replace(parsed, sample=sample_text(parsed.content, body, url=url))
 

@@ -1,4 +1,4 @@
-"""A user's rules for pages that match a pattern: revisit intervals, weight, maximum number of pages, and view."""
+"""A user's rules for pages that match a pattern: revisit intervals, weight, number of pages, view, and rendering."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -52,7 +52,7 @@ class PageRule:
 
     @property
     def has_terms(self) -> bool:
-        """Whether the rule sets an interval, a weight, or `once`."""
+        """Return whether the rule sets an interval, a weight, or `once`."""
         return self.once or (self.min_interval, self.max_interval, self.weight) != (None, None, None)
 
     def matches(self, url: Url) -> bool:
@@ -60,7 +60,7 @@ class PageRule:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Return why the pattern or expressions are invalid, one sentence each."""
+        """Return why the pattern or expressions are not supported, one sentence each."""
         return (*list_refusals((self.pattern,)), *self.view.problems)
 
 
@@ -81,7 +81,7 @@ class RuleTerms:
 class PageRules:
     """The rules of a domain, in order. For each setting, the first matching rule that sets it applies.
 
-    page_score: a further factor on the importance of a page, 0 or more, or None.
+    page_score: returns a further factor on the importance of a page, 0 or more; None for no factor.
     Raises ValueError if two rules have the same pattern.
     """
 
@@ -110,7 +110,7 @@ class PageRules:
         return RuleTerms(min_interval, max_interval, 1.0 if weight is None else weight, once)
 
     def compute_score(self, url: Url) -> float:
-        """Return the page score, or 1 without page_score."""
+        """Return the score that `page_score` gives a page, or 1 without page_score."""
         return 1.0 if self.page_score is None else self.page_score(url)
 
     def compute_weight(self, url: Url) -> float:

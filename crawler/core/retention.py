@@ -30,10 +30,10 @@ def select_stored_versions(
 
     Of older versions, the last of each day, week and month is kept up to an age of `keep_daily`, `keep_weekly` and
     `keep_monthly`; None means forever.
-    versions: all of a page whose text is still stored.  now: not before any of them.  needed: versions to keep at any
-    age.
-    Invariants: the newest is kept; what is kept at an instant was kept at every earlier one; a second pass removes
-    nothing.
+    versions: all versions of a page whose text is still stored.  now: must not be before any of them.
+    needed: the numbers of versions to keep at any age.
+    Invariants: the newest version is kept; what is kept at an instant was kept at every earlier one; a second pass
+    removes nothing.
     """
     newest_first = sorted(versions, key=lambda version: -version.number)
     stored = {version.number for version in newest_first[: max(domain_settings.keep_versions, 1)]}

@@ -12,13 +12,13 @@ class SettingKind(StrEnum):
     """The type and unit of a setting."""
 
     COUNT = "count"  # an integer from min_value to max_value
-    NUMBER = "number"  # from min_value to max_value
+    NUMBER = "number"  # a decimal number from min_value to max_value
     FACTOR = "factor"  # a number above 0
     SHARE = "share"  # above 0 and below 1, entered as 95% or 0.95
     BYTES = "bytes"  # entered as 500MB
     DELAY = "delay"  # seconds, 0 or more
     SPAN = "span"  # a duration above 0, entered as 3d, stored in seconds
-    TEXTS = "texts"  # the option may be repeated
+    TEXTS = "texts"  # texts; the option can be repeated
     TEXT = "text"  # matches `pattern`
     FLAG = "flag"
 
@@ -33,10 +33,12 @@ class Setting:
     not ("'x' is ..."); by default the alternatives of the pattern are listed.
     explain_refusal: returns why a text is invalid, in a sentence without secrets, or "".
     column, key: the column of table domain and the JSON key; by default the name with its unit.
-    label: the label in `domains show`, by default the name; settings of the ordering have none and are not shown there.
+    label: the label in `domains show`, by default the name; empty for fields of DomainSettings.ordering, which are not
+    shown there.
     phrase, default_text: how `domains show` displays a value and the default.
     replaced_setting: another setting that is cleared when this one is set.
-    needs_full_recrawl, needs_rescoring: a change makes recrawl fetch all pages in full, or recompute their due times.
+    needs_full_recrawl, needs_rescoring: if the setting changes, all pages are fetched in full, or their due times are
+    recomputed.
     is_about_importance: the setting affects the importance of pages.
     is_crawl_option: `recrawl crawl` offers it for new domains; never true for settings about importance.
     name, default, is_in_ordering: the field, its default, and whether it is a field of DomainSettings.ordering;

@@ -22,11 +22,11 @@ from crawler.core.page.outline import Block, BlockKind, BlockList
 MAX_WORDS = 256  # hashes stored per text, the smallest ones (Broder, 1997)
 MAX_DIFFERENT_WORDS = 4  # between two copies of one text: a name, a code, the requested address
 MIN_COMMON_SHARE = 0.9  # of the words of both texts together, if that allows more than MAX_DIFFERENT_WORDS to differ
-MIN_BOILERPLATE_BLOCKS = 2  # boilerplate blocks needed to recognize a page of the site,
-MIN_BOILERPLATE_SHARE = 0.8  # and the share of them that must remain
-MIN_NUMBERS_SHARE = 0.5  # of a text's words: from this share on, it consists of numbers and codes, which then count,
-MIN_NUMBERS = 20  # if it has at least this many; a short notice may consist of an incident number and a time
-MAX_KEPT_SHARE = 0.25  # of a page's own text, below which it counts as replaced completely
+MIN_BOILERPLATE_BLOCKS = 2  # blocks of boilerplate in the Snapshot; with fewer, it shows nothing about a response
+MIN_BOILERPLATE_SHARE = 0.8  # of these blocks must remain in a response that has the site's boilerplate
+MIN_NUMBERS_SHARE = 0.5  # of numbers and codes among the words of a text, from which on they count
+MIN_NUMBERS = 20  # minimum number of them: a short notice may consist of an incident number and a time
+MAX_KEPT_SHARE = 0.25  # if less of a page's own text remains, it counts as replaced completely
 
 _LAST_HASH = (1 << 32) - 1
 
@@ -72,8 +72,8 @@ def sketch_blocks(blocks: Iterable[Block], *, is_seed: bool = False) -> TextSket
     """Return a sketch of the words of some blocks.
 
     Words with a digit are times and incident numbers and are left out. If a text consists of them (a price list, a
-    timetable, results), they are kept, because otherwise all such pages would have the same sketch. They are left out
-    for a seed in any case: it is compared with texts that replace other pages, and may list their numbers.
+    timetable, results), they are kept, because otherwise all such pages would have the same sketch.
+    is_seed: leave them out in any case, because a seed is compared with texts that replace other pages.
     """
     words = [word.casefold() for block in blocks for word in split_words(block)]
     with_digits = {word for word in words if not word.isalpha() and any(map(str.isdigit, word))}
@@ -143,14 +143,14 @@ def _keep_smallest(hashes: set[int]) -> TextSketch:
     return frozenset(sorted(hashes)[:MAX_WORDS])
 
 
-MIN_PAGES = 3  # pages that had different texts before and now have the same one, to attribute it to the site
-SHARED_WITHIN = timedelta(days=1)  # between two pages that turn into the same text, until MIN_PAGES did
-# A text of MIN_PAGES pages is known for this long after the last page that showed it.
+MIN_PAGES = 3  # with different texts before and the same text now, which is then attributed to the site
+SHARED_WITHIN = timedelta(days=1)  # maximum time between two of these pages, until there are MIN_PAGES
+# After that, the text is remembered for this long since the last page that had it.
 MAX_TEXT_AGE = timedelta(days=30)
 MAX_SHARED_TEXTS = 32  # per domain; the oldest are dropped first
 MIN_WORDS_WITHOUT_SNAPSHOT = 5  # of a page without a Snapshot; shorter texts are equal by chance
-MIN_WORDS_BEFORE = 20  # own words in the Snapshot; losing fewer proves nothing
-SHRUNK_SHARE = 1 / 3  # of the words before; a smaller share is SHRUNK rather than REPLACED
+MIN_WORDS_BEFORE = 20  # own words in the Snapshot; if it had fewer, their loss proves nothing
+SHRUNK_SHARE = 1 / 3  # a text with less than this share of the words before is SHRUNK, otherwise REPLACED
 MIN_PROBE_WAIT = timedelta(hours=1)  # between two not-found probes; doubles while the response stays the same
 MAX_PROBE_WAIT = timedelta(days=30)
 
@@ -163,13 +163,13 @@ class SoftError(StrEnum):
     SHARED_TEXT = "shared_text"  # one text or redirect on many pages: maintenance, consent, block, captcha, login
     TRUNCATED = "truncated"
     EMPTY = "empty_body"  # no bytes
-    BLANK = "no_text"
+    BLANK = "no_text"  # no text, or only boilerplate
     SHRUNK = "shrunk"  # little text is left, for the first time; perhaps a block page without other signs
     REPLACED = "replaced"  # another text of similar length, without the site's boilerplate
 
 
-# The maximum time since the first visit with a soft error for which the new content is withheld. The next visit that
-# finds it makes it the page's next version. Follow-up visits are scheduled so that one falls on this instant.
+# How long the content is withheld since the first visit with a soft error. A visit that finds it after that makes it
+# the page's next version; one is scheduled for this time.
 MAX_WITHHELD = timedelta(days=2)
 # After this many visits in a row, the content is accepted sooner. The pauses start at one hour and double: 5 visits
 # take 15 hours.
@@ -181,7 +181,8 @@ VISITS_UNTIL_GONE = 2  # for a soft 404, as for a 404
 class SharedText:
     """A text, or the target of a redirect, that replaced several pages.
 
-    previous_digests: the digests of each page's previous text.
+    previous_digests: digests of the previous texts of these pages, all different and at most MIN_PAGES.
+    last_at: when a page last had this text.
     """
 
     sketch: TextSketch
@@ -227,15 +228,15 @@ NO_SOFT_ERRORS = SoftErrorMemory()
 
 @dataclass(frozen=True, slots=True)
 class SoftErrorSignals:
-    """The signals in a response that show a soft error.
+    """The signals in a response by which a soft error is recognized.
 
-    own_text: the page's own text; empty if it is similar to the Snapshot's, which proves nothing.
+    own_text: a sketch of the page's own text; empty if it is similar to the Snapshot's, which proves nothing.
     ignored_words: words of the boilerplate and of the page's URL, which prove nothing.
     replacement: the replacement of the Snapshot's own text; None for a page without a Snapshot.
     snapshot_digest: the Snapshot's main digest.  is_cut: the body ends too early, and the Snapshot's did not.
     is_empty: the body has no bytes.  is_blank: the page has no text, and had some.
     has_password_field: the page has a password field, and the Snapshot had none.
-    changes_often: the page changes so often that a new text is expected.
+    changes_often: the page probably changes within a day, so a new text is expected.
     keeps_boilerplate: the site's boilerplate is unchanged, or only numbers differ.
     group: the page's group.  is_seed: the page is a seed of the domain.
     """
@@ -292,7 +293,7 @@ def _recognize_fetched_page(
 ) -> SoftError | None:
     """Return the soft error of a page whose own text was replaced completely, or None.
 
-    A complete replacement is not evidence once a not-found probe has shown that nothing hides the whole domain.
+    If nothing but the replacement is suspicious and a recent not-found probe returned another text, there is none.
     """
     if replacement.after == 0:
         return SoftError.BLANK  # only boilerplate is left
@@ -307,7 +308,7 @@ def _recognize_fetched_page(
     if replacement.after < SHRUNK_SHARE * replacement.before:
         return SoftError.SHRUNK
     is_expected = signals.changes_often or signals.keeps_boilerplate or signals.group in soft_errors.replaced_groups
-    # The response to a recent probe is what the domain shows now.
+    # If the domain returned one text for all paths now, the recent probe would have found it.
     is_answered = soft_errors.answered_probe_at is not None and now - soft_errors.answered_probe_at < MIN_PROBE_WAIT
     return None if is_expected or is_answered else SoftError.REPLACED
 
@@ -367,19 +368,19 @@ def is_probe_due(soft_errors: SoftErrorMemory, *, now: datetime, lacks_evidence:
 
 
 def record_probe_sent(soft_errors: SoftErrorMemory, *, now: datetime) -> SoftErrorMemory:
-    """Return the domain's memory after a not-found probe is sent. No other one is due while it is pending."""
+    """Return the domain's memory after a not-found probe is sent. The next one waits MIN_PROBE_WAIT or more."""
     return replace(soft_errors, probed_at=now, probe_wait=max(soft_errors.probe_wait, MIN_PROBE_WAIT))
 
 
 def record_probe_response(
     soft_errors: SoftErrorMemory, not_found_text: TextSketch, *, keep_good_count: bool = False
 ) -> SoftErrorMemory:
-    """Return the domain's memory after the response to a not-found probe. The wait doubles while the response is the
-    same.
+    """Return the domain's memory after the response to a not-found probe.
 
-    not_found_text: the text of the response.
-    keep_good_count: the page that caused this probe also caused the last one. Then the count of good pages since is
-    kept; otherwise each probe would reset it, and no page could ever be confirmed gone.
+    The wait until the next probe doubles while the response is the same.
+    not_found_text: a sketch of the text of the response.
+    keep_good_count: whether the page that caused this probe also caused the last one. Then `good_visits` is kept if the
+    response is the same; otherwise each probe would reset it, and no page could ever be confirmed gone.
     """
     is_same = not_found_text == soft_errors.not_found_text or are_similar(not_found_text, soft_errors.not_found_text)
     is_same = is_same and soft_errors.answered_probe_at is not None
@@ -394,7 +395,7 @@ def record_probe_response(
 
 
 def record_good_visit(soft_errors: SoftErrorMemory, signals: SoftErrorSignals | None) -> SoftErrorMemory:
-    """Return the domain's memory after a page was found intact. signals: of a seed that was read, or None."""
+    """Return the domain's memory after a page was found intact. signals: those in the response, or None."""
     if signals is not None and signals.is_seed and signals.own_text:
         is_front = are_similar(soft_errors.not_found_text, signals.own_text, ignored=signals.ignored_words)
         soft_errors = replace(soft_errors, front_page_text=signals.own_text, shows_front_page=is_front)

@@ -1,13 +1,13 @@
 """Trust in validators by group of pages: whether ETag, Last-Modified and similar statements are reliable.
 
 A validator check is a full visit that sends no validators. Its body is compared with the server's statement. A change
-with equal validators is a lie. An equal body with other validators is a flap, which makes them useless.
+with equal validators is a lie. An equal body with other validators is a flap: such validators are useless.
 `choose_validators` returns the validators to send, `is_validator_check_due` decides which revisit is a check, and
 `is_unchanged_by_head` evaluates the response to a HEAD request.
 
-The revisits of the whole domain count; otherwise a site of many small groups would need a first round of checks for
-each group. A group has checks of its own if the domain's count may miss it. A young group is suspected of what other
-groups have shown.
+Checks are scheduled by the number of revisits in the whole domain; otherwise a site of many small groups would need
+many checks for each group. In addition, a group is checked by its own number of revisits, unless it has nearly all
+revisits of the domain. A young group does not trust validators that lied in all other groups.
 """
 
 from collections.abc import Mapping
@@ -21,15 +21,14 @@ from crawler.core.visit.update import build_learned_visit
 from crawler.core.visit.visit import HeadOutcome, Target, Visit
 
 DECAY = 0.8  # weight of a finding relative to the next one: five honest findings outweigh a lie
-MAX_LIES = 0.25  # missed changes, as a share of the changes plus one honest one: a new group's first lie exceeds it
-MAX_FLAPS = 0.25  # flaps, as a share of the visits with an unchanged body, plus one
-MAX_FADED_LIES = 0.1  # decayed lies, below which the last one was more than ten changes ago
-MAX_IGNORED = 0.9  # of the visits with an unchanged body; above it, the server ignores conditional requests
-# Honest findings, decayed, before Last-Modified dates a change: at least five in a row.
+MAX_LIES = 0.25  # maximum of missed changes per change (and one more), for a validator to be honest
+MAX_FLAPS = 0.25  # maximum of flaps per visit with an equal body (and one more), for a validator to be steady
+MAX_FADED_LIES = 0.1  # if the decayed sum of lies is lower, the last one was more than ten changes ago
+MAX_IGNORED = 0.9  # maximum of flaps per visit with an equal body, for conditional requests to be useful
+# Minimum decayed sum of honest findings, for example to date a change by Last-Modified: at least five in a row.
 MIN_HONEST_FINDINGS = 3.0
 
-# Of the changes of pages with distrusted validators, one in this many is a test, which costs one request.
-DISTRUSTED_TEST_EVERY = 4
+DISTRUSTED_TEST_EVERY = 4  # one in this many changes of pages with distrusted validators is followed by a test
 
 
 class Validator(StrEnum):
@@ -50,8 +49,8 @@ SENT_VALIDATORS = (Validator.ETAG, Validator.LAST_MODIFIED)
 class ValidatorStats:
     """The behavior of one validator in visits of a group, as decaying sums in which the newest visit counts 1.
 
-    changes_seen: visits that found a change and tested the validator.  missed: those where it reported no change.
-    unchanged: visits with an equal body.  flapped: those with another value of the validator.
+    changes_seen: visits that found a change and tested the validator.  missed: those in which it lied.
+    unchanged: visits with an equal body.  flapped: those in which the validator flapped or was useless.
     """
 
     changes_seen: float = 0.0
@@ -90,8 +89,8 @@ NO_STATS = ValidatorStats()
 class ValidatorTrust:
     """The trust in one group's validators.
 
-    revisits: selected revisits of pages with validators since the last lie.
-    validator_checks: full visits despite validators.
+    revisits: the number of revisits selected of pages with validators since the last lie.
+    validator_checks: the number of visits to pages with validators that sent none.
     """
 
     revisits: int = 0
@@ -108,7 +107,7 @@ NO_TRUST = ValidatorTrust()
 def choose_validators(stored: Validators, trust: ValidatorTrust) -> Validators:
     """Return the validators of a page to send: none that lie, and none that flap if another one is steady.
 
-    A validator that flaps costs downloads but hides no change; without an alternative, it may still save some.
+    If all honest validators flap, they are sent: this hides no change, and may save some downloads.
     """
     if not stored or not trust.stats:
         return stored  # the common case; claiming calls this for each page that it scores
@@ -120,9 +119,9 @@ def choose_validators(stored: Validators, trust: ValidatorTrust) -> Validators:
 def choose_validators_to_verify(visit: Visit) -> Validators:
     """Return the old validators to send in one more request after a change, to test whether the server sends a body.
 
-    A server that ignores its own validators responds to old ones with a body too, which only a request can show. It is
-    sent after each validator check, and after one in DISTRUSTED_TEST_EVERY changes if nothing is trusted any more.
-    Otherwise trust could hardly be regained.
+    If it responds with 304 although the page changed, conditional requests would have missed the change. The request is
+    sent after a validator check, and after one in DISTRUSTED_TEST_EVERY changes if no validators of the page are
+    trusted; otherwise trust could hardly be regained.
     """
     target, stored = visit.target, visit.target.stored_validators
     if visit.change is not Change.CHANGED or visit.validators is None or target.version is None:
@@ -161,7 +160,7 @@ FLAP = ValidatorStats(unchanged=1, flapped=1)  # the body is equal, the validato
 
 def _collect_findings(visit: Visit) -> dict[Validator, ValidatorStats]:
     """Return the finding of a visit about each validator that it tested."""
-    target, sent_now = visit.target, visit.validators
+    target, received = visit.target, visit.validators
     findings: dict[Validator, ValidatorStats] = {}
     if visit.modified_honest is not None:
         findings[Validator.DATE] = TRUE if visit.modified_honest else LIE
@@ -170,19 +169,19 @@ def _collect_findings(visit: Visit) -> dict[Validator, ValidatorStats]:
     if visit.outcome == "not_modified" and visit.is_good:
         findings[Validator.CONDITION] = STEADY
         return findings | {kind: STEADY for kind in SENT_VALIDATORS if get_validator_value(target.validators, kind)}
-    if target.version is None or sent_now is None:
+    if target.version is None or received is None:
         return findings
     if visit.change is Change.CHANGED:
         findings[Validator.LENGTH] = LIE if visit.body_bytes == target.received_bytes else TRUE
-        of_change = {kind: _judge_change(visit, target, sent_now, kind) for kind in SENT_VALIDATORS}
+        of_change = {kind: _judge_change(visit, target, received, kind) for kind in SENT_VALIDATORS}
         return findings | {kind: finding for kind, finding in of_change.items() if finding is not None}
     if visit.change is Change.UNCHANGED and visit.verdict.evidence is Evidence.BYTES:
         sent = [kind for kind in SENT_VALIDATORS if get_validator_value(target.validators, kind)]
-        if not all(_differs(target.validators, sent_now, kind) for kind in sent):
+        if not all(_differs(target.validators, received, kind) for kind in sent):
             findings[Validator.CONDITION] = FLAP  # a 304 was expected
         stored = target.stored_validators
         for kind in (kind for kind in SENT_VALIDATORS if get_validator_value(stored, kind)):
-            findings[kind] = FLAP if _differs(stored, sent_now, kind) else STEADY
+            findings[kind] = FLAP if _differs(stored, received, kind) else STEADY
     return findings
 
 
@@ -192,12 +191,12 @@ def _was_head_useless(visit: Visit) -> bool:
     return visit.head_outcome is HeadOutcome.USELESS or (visit.head_outcome is HeadOutcome.DIFFERED and is_same)
 
 
-def _judge_change(visit: Visit, target: Target, sent_now: Validators, kind: Validator) -> ValidatorStats | None:
+def _judge_change(visit: Visit, target: Target, received: Validators, kind: Validator) -> ValidatorStats | None:
     """Return the finding about a validator after a change, or None if the server's response to it is unknown."""
     stored_value = get_validator_value(target.stored_validators, kind)
     if not stored_value:
         return None
-    if stored_value == get_validator_value(sent_now, kind):
+    if stored_value == get_validator_value(received, kind):
         return LIE
     if visit.refused_304 is None:
         used = target.validators, target.expected_head or NO_VALIDATORS
@@ -229,16 +228,17 @@ def keep_validators(validators: Validators, kinds: list[Validator]) -> Validator
 
 WHOLE_DOMAIN = -1  # replaces a group's number: all pages of a domain, of which only the revisits are counted
 
-FIRST_STRETCH = 4  # revisits with one check among them, at first
+# A stretch is a number of successive revisits, one of which is a validator check.
+FIRST_STRETCH = 4  # length of the first stretches, in revisits
 FIRST_STRETCHES = 5  # number of stretches of that length
 STRETCH_FACTOR = 4  # growth of later stretches
-LONGEST_STRETCH = 100  # revisits with one check among them, at last
-LAST_STRETCH_START = 100  # revisits, from which on each stretch has the maximum length
-# its multiples are evenly distributed and never in step with rounds over the group's pages
+LONGEST_STRETCH = 100  # maximum length
+LAST_STRETCH_START = 100  # number of revisits from which on each stretch has the maximum length
+# Its multiples modulo 1 are evenly distributed, and not periodic like the visits to a group's pages.
 GOLDEN_RATIO = 0.6180339887498949
-# The share of its domain's revisits from which on only the domain's count decides a group's checks.
+# If a group has this share of its domain's revisits, it is only checked by the domain's number of revisits.
 DOMINANT_SHARE = 0.9
-YOUNG_REVISITS = FIRST_STRETCH * FIRST_STRETCHES  # of a group, while other groups' findings count
+YOUNG_REVISITS = FIRST_STRETCH * FIRST_STRETCHES  # revisits of a group before which other groups' lies count
 
 
 def is_validator_check(revisit: int) -> bool:
@@ -261,8 +261,8 @@ def is_validator_check_due(trust: ValidatorTrust, group_revisit: int, domain_rev
     """Return whether a revisit is a validator check.
 
     group_revisit, domain_revisit: its number in the group and in the domain, from 0.
-    For a group with nearly all revisits, the domain's count suffices. A group whose validators lied is checked as often
-    as a new domain, any other group rarely.
+    For a group with nearly all revisits, the domain's number suffices. A group whose validators lied is checked as
+    often as a new domain, any other group rarely.
     """
     if is_validator_check(domain_revisit):
         return True
@@ -272,20 +272,23 @@ def is_validator_check_due(trust: ValidatorTrust, group_revisit: int, domain_rev
 
 
 def update_domain_trust(domain_trust: ValidatorTrust, visit: Visit, group_trust: ValidatorTrust) -> ValidatorTrust:
-    """Return the domain's count of revisits after a visit: 0 if validators lied that the page's group trusted."""
+    """Return the domain's trust after a visit: its revisits are 0 if validators lied that the page's group trusted."""
     is_news = has_lied(visit) and bool(choose_validators(visit.target.stored_validators, group_trust))
     return replace(domain_trust, revisits=0) if is_news else domain_trust
 
 
 def find_suspected_validators(trusts: Mapping[int, ValidatorTrust]) -> frozenset[Validator]:
-    """Return the validators that lied in every group in which a change tested them. trusts: by group."""
+    """Return the validators that are not honest in any group in which a change tested them. trusts: by group."""
     stats = {kind: [each.get_stats(kind) for each in trusts.values()] for kind in SENT_VALIDATORS}
     honest = {kind: [one.is_honest for one in each if one.changes_seen] for kind, each in stats.items()}
     return frozenset(kind for kind, verdicts in honest.items() if verdicts and not any(verdicts))
 
 
 def apply_suspicion(trust: ValidatorTrust, suspected: frozenset[Validator]) -> ValidatorTrust:
-    """Return the trust in a group, in which suspected validators count as liars while it is young and untested."""
+    """Return the trust in a group's validators. Suspected ones count as lying while the group is young.
+
+    suspected: see find_suspected_validators. They must not have been tested in the group yet.
+    """
     unknown = [kind for kind in suspected if not trust.get_stats(kind).changes_seen]
     if not unknown or trust.revisits >= YOUNG_REVISITS:
         return trust
@@ -296,8 +299,8 @@ def apply_suspicion(trust: ValidatorTrust, suspected: frozenset[Validator]) -> V
 def choose_head_validators(stored: Validators, trust: ValidatorTrust) -> Validators | None:
     """Return the validators that a HEAD response must repeat, besides the length, for the page to count as unchanged.
 
-    Empty if the length alone is trusted. None if a HEAD is useless, because a conditional request saves the body, or
-    because neither validators nor length are honest.
+    The result is empty if only the length is trusted. It is None if a HEAD is useless, because a conditional request
+    can save the body, or because neither validators nor the length are trusted.
     """
     if not trust.stats:
         return None

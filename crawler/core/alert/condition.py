@@ -45,7 +45,7 @@ MAX_DIGITS = 40  # longer ones are identifiers
 
 
 class ConditionKind(StrEnum):
-    """The kind of a condition."""
+    """The kind of a condition: a text appears or disappears, or a number is below or above a bound."""
 
     APPEARS = "appears"
     DISAPPEARS = "goes"
@@ -81,7 +81,7 @@ class Condition:
         object.__setattr__(self, "_expression", expression)
 
     def holds(self, page_text: str | None, *, mark: str = ".") -> bool:
-        """Whether the condition is true for a text. page_text: None for a page that does not exist.
+        """Return whether the condition is true for a text. page_text: None for a page that does not exist.
 
         mark: the decimal mark if a number is ambiguous (`find_number`).
         """
@@ -97,9 +97,9 @@ class Condition:
 
 
 def becomes_true(condition: Condition, before: str | None, after: str | None, *, mark: str = ".") -> bool:
-    """Whether a change makes a condition true that was false before.
+    """Return whether a change makes a condition true that was false before.
 
-    before, after: the text before and after the change; None if the page did or does not exist.
+    before, after: the text before and after the change; None if there was no page then.
     """
     return condition.holds(after, mark=mark) and not condition.holds(before, mark=mark)
 
@@ -112,7 +112,7 @@ def mask_text(blocks: BlockList, mask: NoiseMask) -> str:
 
 
 def _get_compared_text(block: ExplainedBlock) -> str:
-    """Return the text of a block with a gap instead of each masked word."""
+    """Return the text of a block with MASK_GAP instead of each masked word."""
     parts, end = [], 0
     for begin, until in block.masked:
         parts += [block.text[end:begin], MASK_GAP]

@@ -1,4 +1,4 @@
-"""When a message may be sent: at once, in a digest, or after quiet hours, in the local time of a time zone.
+"""When a notification may be sent: at once, in a digest, or after quiet hours, in the local time of a time zone.
 
 Also when a failed message is sent again, and when to give up.
 """
@@ -12,7 +12,7 @@ from crawler.core.http.backoff import compute_backoff
 
 DAY = timedelta(days=1)
 DAYS_OF_WEEK = 7
-MIN_DIGEST = timedelta(minutes=1)
+MIN_DIGEST = timedelta(minutes=1)  # the shortest period
 DAILY, WEEKLY = "daily", "weekly"
 DEFAULT_HOUR = time(8)  # of a daily or weekly digest
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")  # indexed as by date.weekday
@@ -22,7 +22,7 @@ EXAMPLE_QUIET = "write them as in 22-07 or 21:30-06:45"
 MAX_WAIT = timedelta(hours=1)  # between two tries without Retry-After
 MAX_RETRY_AFTER = timedelta(days=1)  # a longer Retry-After is probably a mistake
 MAX_TRIES = 16  # per message; with waits that double from 30 s to an hour, about nine hours in total
-MAX_MESSAGE_AGE = timedelta(days=3)  # covers a weekend until a broken receiver is repaired on Monday
+MAX_MESSAGE_AGE = timedelta(days=3)  # longer than a weekend, because a broken receiver may be repaired on Monday
 DEAD_LETTER_AGE = timedelta(days=90)  # limits the dead letters of a receiver that never comes back
 
 _TIME = re.compile(r"(\d{1,2})(?::(\d{2}))?", re.ASCII)
@@ -76,7 +76,7 @@ class QuietHours:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseTime:
-    """When a notification may be sent. is_grouped: together with all others of that instant."""
+    """When a notification may be sent. is_grouped: whether it is sent in one message with all others of that time."""
 
     at: datetime
     is_grouped: bool
@@ -100,7 +100,7 @@ class DeliveryTimes:
             raise ValueError(f"{self.zone!r} is not a time zone of this machine") from error
 
     def is_quiet(self, at: datetime) -> bool:
-        """Whether an instant is in quiet hours."""
+        """Return whether an instant is in quiet hours."""
         return self.quiet is not None and self.quiet.find_end(at, zone=ZoneInfo(self.zone)) > at
 
     def compute_release(self, found_at: datetime) -> ReleaseTime:
@@ -158,14 +158,19 @@ def _convert_to_utc(day: date, at: time, zone: ZoneInfo) -> datetime:
 
 
 def compute_next_try(tries: int, *, retry_after: timedelta | None, now: datetime) -> datetime:
-    """Return when to retry a message, or a receiver, after its nth failure in a row: 30 s, doubling up to an hour.
+    """Return when to send a message again, or any message to a receiver, after failures in a row.
 
-    tries: 1 or more.  retry_after: the wait that the receiver requests (Retry-After), up to MAX_RETRY_AFTER.
+    The wait is 30 s after the first, and doubles up to an hour.
+    tries: the number of failures, 1 or more.
+    retry_after: the wait that the receiver requests (Retry-After); up to MAX_RETRY_AFTER, it can extend the wait.
     """
     wait = compute_backoff(tries, requested_wait=retry_after, max_backoff=MAX_WAIT, max_requested_wait=MAX_RETRY_AFTER)
     return now + wait
 
 
 def should_give_up(tries: int, *, waiting_since: datetime, now: datetime) -> bool:
-    """Whether to give up a message. waiting_since: when the message could first have been delivered."""
+    """Return whether to give up a message.
+
+    tries: the number of failures.  waiting_since: when the message could first have been delivered.
+    """
     return tries >= MAX_TRIES or now - waiting_since > MAX_MESSAGE_AGE

@@ -1,9 +1,9 @@
-"""The boilerplate of a domain: blocks on nearly all its pages, and their replacements by the site.
+"""The boilerplate of a domain: blocks on nearly all its pages, such as menus and footers.
 
-Boilerplate is learned page by page. A block belongs to it as long as nearly every page with the block's path has the
-same text there. A menu that is edited on all pages is therefore one edit of the site, and no change of its pages. In
-contrast, "sold out" on one of fifty pages that say "in stock" is a change of that page, no matter how often it
-alternates.
+Boilerplate is learned page by page. A block belongs to it as long as nearly every page with the block's path (the tags
+and classes around it) has the same text there. A menu that is edited on all pages is therefore one edit of the site,
+and no change of its pages. In contrast, "sold out" on one of fifty pages that say "in stock" is a change of that page,
+no matter how often it alternates.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,22 +15,22 @@ from crawler.core.noise.words import Words, keep_newest
 from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.outline import Block
 
-MAX_COUNTED_BLOCKS = 2048  # counted per domain, and as many paths
-MAX_NEW_BLOCKS = 256  # unknown blocks of one page that are counted at its beginning, and as many at its end
-ENOUGH_PAGES = 3  # distinct pages with a block, to count as boilerplate
-MIN_BOILERPLATE_SHARE = 0.8  # share of the visits at pages with the block's path
-MIN_PATH_SHARE = 0.05  # share of all visits that are at pages with the path
-ENOUGH_REPLACEMENTS = 3  # successive boilerplate texts at a path, after which it counts as a place for rotating news
-MIN_ROTATING_PAGES = 2  # distinct pages with a block at such a path, from which on the block is not a page's own
+MAX_COUNTED_BLOCKS = 2048  # per domain; also the maximum number of paths
+MAX_NEW_BLOCKS = 256  # maximum number of blocks not counted before, at the start of a page and again at its end
+ENOUGH_PAGES = 3  # minimum number of distinct pages with a boilerplate block
+MIN_BOILERPLATE_SHARE = 0.8  # of the visits to pages with the block's path, since the block was first found
+MIN_PATH_SHARE = 0.05  # of all visits must be to pages with the path
+ENOUGH_REPLACEMENTS = 3  # successive boilerplate texts at a path, after which its text is expected to rotate
+MIN_ROTATING_PAGES = 2  # minimum number of distinct pages with a boilerplate block at such a path
 
 
 @dataclass(frozen=True, slots=True)
 class BlockCount:
     """How often a block was found.
 
-    pages: the first distinct pages with the block, at most ENOUGH_PAGES.
-    first_visit, last_visit: the first and last visit that found it, numbered by the visits at its path.
-    visits: the visits that found it.  was_boilerplate: whether the block is boilerplate or was before.
+    path: the block's css_path.  pages: the first distinct pages with the block, at most ENOUGH_PAGES.
+    first_visit, last_visit: the first and last visit that found it, as numbers in the visits to pages with its path.
+    visits: how many visits found it.  was_boilerplate: whether the block is boilerplate or was before.
     """
 
     path: int
@@ -43,11 +43,11 @@ class BlockCount:
 
 @dataclass(frozen=True, slots=True)
 class Boilerplate:
-    """The counted blocks of one domain. Immutable and bounded.
+    """The counted blocks of one domain. Immutable and bounded. A block's form is a hash, see `compute_form`.
 
-    counts: the counts of blocks, by compute_form.  visits_by_path: visits at pages with a path, by path.
-    replacements: the successive boilerplate blocks of each path; blocks that exist at the same time count as one.
-    total_visits: visits at any page.
+    counts: the counts of blocks, by form.  visits_by_path: the number of visits to pages with a path, by path.
+    replacements: the number of successive boilerplate blocks, by path; blocks that exist at the same time count as one.
+    total_visits: the number of visits to all pages.
     """
 
     counts: Mapping[int, BlockCount] = field(default_factory=dict)
@@ -61,7 +61,10 @@ class Boilerplate:
         return self._has_common_path(count) and _is_boilerplate(count, self.visits_by_path)
 
     def is_shared(self, form: int, *, min_share: float) -> bool:
-        """Return whether ENOUGH_PAGES pages and at least min_share of the visits at its path have a block."""
+        """Return whether ENOUGH_PAGES pages have a block, and it was boilerplate or is common at its path.
+
+        min_share: share of the visits to pages with its path, since the block was first found, 0 to 1.
+        """
         count = self.counts.get(form)
         if count is None or len(count.pages) < ENOUGH_PAGES:
             return False
@@ -74,20 +77,20 @@ class Boilerplate:
         return count is not None and count.was_boilerplate
 
     def has_dropped(self, form: int) -> bool:
-        """Return whether a block was boilerplate and is missing on the last few pages with its path."""
+        """Return whether a block was boilerplate and the last ENOUGH_PAGES visits to pages with its path lacked it."""
         count = self.counts.get(form)
         if not self._has_common_path(count) or not count.was_boilerplate:
             return False
         return self.visits_by_path.get(count.path, 0) - count.last_visit >= ENOUGH_PAGES
 
     def _has_common_path(self, count: BlockCount | None) -> TypeGuard[BlockCount]:
-        """Return whether many pages have a block's path, not only a few, such as one index page per language."""
+        """Return whether many pages have a block's path, not just one index page per language."""
         return count is not None and self.visits_by_path.get(count.path, 0) >= MIN_PATH_SHARE * self.total_visits
 
     def is_rotating_text(self, form: int) -> bool:
-        """Return whether a block is the current text of a path with rotating boilerplate, such as news of the day.
+        """Return whether a block is the current text of a path where boilerplate rotates, such as news of the day.
 
-        It must be on MIN_ROTATING_PAGES, and on nearly all pages visited since.
+        It must be on MIN_ROTATING_PAGES pages, and found by nearly all visits since.
         """
         count = self.counts.get(form)
         if count is None or self.replacements.get(count.path, 0) < ENOUGH_REPLACEMENTS:
@@ -104,7 +107,7 @@ def compute_form(block: Block, words: Words) -> int:
 
 
 def _is_boilerplate(count: BlockCount, visits_by_path: Mapping[int, int], *, min_pages: int = ENOUGH_PAGES) -> bool:
-    """Return whether min_pages pages have a block, and nearly all visits at its path since the first found it."""
+    """Return whether min_pages pages have a block, and nearly all visits to pages with its path found it since."""
     if len(count.pages) < min_pages or visits_by_path.get(count.path, 0) < count.last_visit:
         return False
     visits = visits_by_path.get(count.path, 0)
@@ -133,7 +136,7 @@ def learn_page(boilerplate: Boilerplate, page: PageKey, blocks: Sequence[tuple[i
             count = replace(count, was_boilerplate=True)
             before = replacements.get(path, 0)
             replacements[path] = before + 1 if _replaces_boilerplate(count, counts) else max(1, before)
-        # The block alternates between pages visited in a row: the first few had it by chance.
+        # The block was missing in between and is found again: the first few pages had it by chance.
         elif count.was_boilerplate and 0 < gap < ENOUGH_PAGES and not _is_boilerplate(count, visits):
             count = replace(count, was_boilerplate=False)
         counts[form] = count
@@ -143,9 +146,9 @@ def learn_page(boilerplate: Boilerplate, page: PageKey, blocks: Sequence[tuple[i
 
 
 def _replaces_boilerplate(count: BlockCount, counts: Mapping[int, BlockCount]) -> bool:
-    """Return whether a block is the first at its path after another boilerplate block there was removed.
+    """Return whether a block is the first new one at its path after a boilerplate block there was removed.
 
-    Menu entries exist side by side. Of three new entries after one was removed, at most one replaces it.
+    Menu entries have the same path and exist side by side: of three new entries, only one replaces a removed one.
     """
     others = [other for other in counts.values() if other.was_boilerplate and other.path == count.path]
     ended = max((other.last_visit for other in others if other.last_visit < count.first_visit), default=None)
@@ -153,10 +156,9 @@ def _replaces_boilerplate(count: BlockCount, counts: Mapping[int, BlockCount]) -
 
 
 def _select_blocks_to_count(boilerplate: Boilerplate, blocks: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
-    """Return the blocks of a page to count: all known ones, and unknown ones near the start and the end of the page.
+    """Return the blocks of a page to count: those counted before, and new ones at the start and the end of the page.
 
-    Otherwise a table or an index of thousands of blocks would push out all counts of boilerplate. Boilerplate is mostly
-    at the start and the end of a page.
+    Boilerplate is mostly there. If all were counted, a table of thousands of blocks would displace all boilerplate.
     """
     if len(blocks) <= 2 * MAX_NEW_BLOCKS:
         return blocks
@@ -166,10 +168,11 @@ def _select_blocks_to_count(boilerplate: Boilerplate, blocks: Sequence[tuple[int
 
 
 def _trim_counts(counts: Mapping[int, BlockCount]) -> Mapping[int, BlockCount]:
-    """Return at most MAX_COUNTED_BLOCKS counts, dropping the least frequent ones of the half not found for longest.
+    """Return at most MAX_COUNTED_BLOCKS counts.
 
-    Blocks that were boilerplate are kept longest, because the Snapshots of pages not visited since still contain them.
-    A redesigned site can fill the other half with its new boilerplate.
+    Only blocks of the half that was not found for longest are dropped, the least frequent first. So a redesigned site
+    can fill the other half with its new boilerplate. Blocks that were boilerplate are dropped last, because the
+    Snapshots of pages not visited since still contain them.
     """
     surplus = len(counts) - MAX_COUNTED_BLOCKS
     if surplus <= 0:

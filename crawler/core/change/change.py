@@ -37,9 +37,8 @@ class Evidence(StrEnum):
     VARIANT = "variant"  # the differing blocks alternate on this page
     BLOCKS = "blocks"  # blocks were compared
     ENTRIES = "entries"  # the entries of a sitemap or a feed differ
-    # Used when the body of the last Snapshot is no longer available:
-    MAIN = "main"  # the main text
-    SHAPE = "shape"  # lines were added or removed outside the main text
+    MAIN = "main"  # the main text; like SHAPE, used if the body of the last Snapshot is no longer available
+    SHAPE = "shape"  # the number of words on the lines of the whole text
     STATUS = "status"  # the status of the response, or no response at all
 
 
@@ -47,10 +46,10 @@ class Evidence(StrEnum):
 class Verdict:
     """The outcome of a visit, its evidence and its size.
 
-    distance_bits: the SimHash distance of the two versions, 0 to 64. Where blocks were compared, it covers the page's
-    own text under one mask, else the main texts. None if a version has no text.
-    changed_share: the share of the page's own blocks that differ, 0 to 1; None unless blocks decided.
-    significant: the significant difference; empty unless blocks decided.
+    distance_bits: the SimHash distance of the two versions, 0 to 64. If blocks were compared, it is that of the page's
+    own texts, else that of the main texts. None if no texts were compared.
+    changed_share: the share of the page's own blocks that differ, 0 to 1; None unless the evidence is BLOCKS.
+    significant: the significant difference; empty unless the evidence is BLOCKS.
     """
 
     change: Change
@@ -64,10 +63,10 @@ class Verdict:
 class ComparedBlocks:
     """The blocks of two versions, compared under a noise mask.
 
-    difference: all differing blocks; words that are volatile are not compared.
+    difference: all blocks that differ in more than volatile words.
     significant: the part of `difference` that is the page's own.
-    fallback_evidence: the evidence to name if no block differs.
-    is_variant: whether a part of the difference would be significant if it were not a known variant of the page.
+    fallback_evidence: the evidence of the verdict if no block differs.
+    is_variant: whether a part of the difference is not significant only because it is a known variant of the page.
     """
 
     mask: NoiseMask = field(repr=False)
@@ -78,11 +77,13 @@ class ComparedBlocks:
 
 
 def judge_versions(before: Version | None, after: Version, compared: ComparedBlocks | None = None) -> Verdict:
-    """Judge a page against its last Snapshot, not its last visit, so that small edits cannot drift through unnoticed.
+    """Compare a page with its last Snapshot and return the verdict.
 
+    Comparing with the last visit instead would miss a page that changes in many small steps.
+    before: None for a page without a Snapshot.
     compared: None if the Snapshot's blocks are no longer available. Then only the main text and the page's shape count.
-    If neither version has text (an image, an empty page), the bytes decide. A page that is to be recrawled in full has
-    no stored digest of its bytes; for it, the bytes decide from the next visit on.
+    If a version has no text (an image, an empty page), the bytes decide. A page that is to be recrawled in full has no
+    stored digest of its bytes; for it, the bytes decide from the next visit on.
     """
     if before is None:
         return Verdict(Change.ADDED, Evidence.BYTES)
@@ -108,7 +109,7 @@ def judge_versions(before: Version | None, after: Version, compared: ComparedBlo
 
 
 def _judge_textless(before: Version, after: Version) -> Verdict:
-    """Judge two versions whose bytes differ and of which at least one has no text."""
+    """Compare two versions whose bytes differ and of which at least one has no text."""
     if (before.fingerprint is None) is (after.fingerprint is None):
         if after.text_digest != before.text_digest:
             return Verdict(Change.CHANGED, Evidence.TEXT)

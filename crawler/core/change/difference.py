@@ -14,7 +14,7 @@ from crawler.core.noise.words import split_words
 from crawler.core.page.fingerprint import compute_fingerprint, count_distance_bits
 from crawler.core.page.outline import Block, BlockKind, BlockList, BlockPair
 
-# Maximum blocks of one path in a gap that are paired by order if their numbers differ; beyond it, pairing is a guess.
+# If both versions have more blocks of one path between two equal blocks, and their numbers differ, pairing is a guess.
 MAX_PAIRED_BY_ORDER = 8
 
 
@@ -25,7 +25,7 @@ class Difference:
     sides: each change as a pair of the old and the new block. Replaced blocks come first, then removed ones (with None
     as the new block), then added ones (with None as the old block).
     guessed: blocks whose pairing is a guess, because some of many blocks with the same path were added or removed.
-    block_lists: both lists as they were compared.
+    block_lists: both lists, with their stored paths (see `VolatileContent.aliases`).
     """
 
     sides: tuple[BlockPair, ...] = ()
@@ -72,7 +72,10 @@ NO_DIFFERENCE = Difference()
 
 
 def compute_difference(before: BlockList, after: BlockList, volatile: VolatileContent) -> Difference:
-    """Return all blocks that differ in more than volatile words. Order matters; the path in the tree does not."""
+    """Return all blocks that differ in more than volatile words.
+
+    A block that moved to another position in the order differs; one that only moved to another path does not.
+    """
     before, after = volatile.apply_aliases(before), volatile.apply_aliases(after)
     pairs: list[BlockPair] = []
     guessed: set[Block] = set()
@@ -90,7 +93,10 @@ def _sort_pairs(pairs: Iterable[BlockPair]) -> tuple[BlockPair, ...]:
 
 
 def _find_guessed_blocks(old: BlockList, new: BlockList) -> Iterator[Block]:
-    """Yield the blocks of a gap that share a path with many others, if their number differs between the versions."""
+    """Yield the blocks whose pairing is a guess; see MAX_PAIRED_BY_ORDER.
+
+    old, new: the blocks between two equal blocks of both versions.
+    """
     if min(len(old), len(new)) <= MAX_PAIRED_BY_ORDER:
         return
     were, are = Counter(_list_paths_and_kinds(old)), Counter(_list_paths_and_kinds(new))
@@ -103,11 +109,15 @@ def _list_paths_and_kinds(page: BlockList) -> list[tuple[int, BlockKind]]:
 
 
 def compute_block_forms(page: BlockList, volatile: VolatileContent) -> list[tuple[BlockKind, tuple[str, ...]]]:
+    """Return what is compared of each block: its kind and its words without the volatile ones."""
     return [(block.kind, volatile.mask_words(block)) for block in page]
 
 
 def select_significant(diff: Difference, mask: NoiseMask, *, then: datetime, now: datetime) -> Difference:
-    """Return the part of a difference that is the page's own: not volatile, not boilerplate, not the visit's date."""
+    """Return the part of a difference that is the page's own: no volatile content, boilerplate or date of the visit.
+
+    then, now: when the old and the new version were fetched.
+    """
     significant_pairs: list[BlockPair] = []
     for before, after in sorted(diff.sides, key=all):  # a replaced block with only one significant side comes last
         edit = mask.template_edits.get(mask.compute_edit_key((before, after))) if mask.template_edits else None
@@ -125,7 +135,7 @@ def select_significant(diff: Difference, mask: NoiseMask, *, then: datetime, now
 
 
 def _is_insignificant(before: Block, after: Block, mask: NoiseMask, *, then: datetime, now: datetime) -> bool:
-    """Return whether a replacement is boilerplate for boilerplate, a known alternation, or a change of date or time."""
+    """Return whether both blocks are boilerplate, are known to alternate, or differ only in a date or time."""
     boilerplate, old, new = mask.boilerplate, mask.compute_form(before), mask.compute_form(after)
     if boilerplate.was_boilerplate(old) and (boilerplate.was_boilerplate(new) or boilerplate.is_rotating_text(new)):
         return True
@@ -141,7 +151,7 @@ def differs_only_in_time(before: Block, after: Block, mask: NoiseMask, *, then: 
         one, other = (tuple(word for n, word in enumerate(words) if n not in clock) for words in (one, other))
     if one == other or differs_only_in_date(one, other, then=then, now=now):
         return True
-    # On another day, the block has another date among its volatile words, and no pattern of its words matches.
+    # A date among the volatile words differs each day, so that no known pattern of the words matches as a whole.
     loose = mask.volatile.mask_pair_loosely(before, after)
     if loose is not None and loose[0] != loose[1] and differs_only_in_date(*loose, then=then, now=now):
         return True
@@ -166,7 +176,7 @@ def measure_distance(diff: Difference, significant_diff: Difference, mask: Noise
     common = _list_common_blocks(diff.block_lists[1], diff, mask)
     old, new = significant_diff.old_blocks, significant_diff.new_blocks
     one, other = (compute_fingerprint(_join_words([*common, *changed], mask)) for changed in (old, new))
-    bits = None if one is None and other is None else 32
+    bits = None if one is None and other is None else 32  # the distance of unrelated texts
     if one is not None and other is not None:
         bits = count_distance_bits(one, other)
     differing = len(old) + len(new)
@@ -186,6 +196,6 @@ def _list_common_blocks(after: BlockList, diff: Difference, mask: NoiseMask) -> 
 
 
 def _join_words(blocks: list[Block], mask: NoiseMask) -> str:
-    """Join the words of text blocks, with a gap for each volatile word."""
+    """Join the words of text blocks, without the volatile ones."""
     words = (mask.volatile.mask_words(block) for block in blocks if block.kind in TEXT_KINDS)
     return "\n".join(map(" ".join, words))

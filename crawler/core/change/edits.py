@@ -1,10 +1,9 @@
 """Edits of the site rather than of a page, such as a new menu entry. Each edit is reported once, for the site.
 
-Site edits change the boilerplate on all pages. They are reported as soon as a new block has become boilerplate, or an
-old one is no longer boilerplate. Template edits change lists that only some pages share, such as the menu of one
-language or section, and so never reach the share of pages that boilerplate needs. They are recognized by their position
-and by a second page: the same block added, removed or replaced in a list whose other entries are on several pages, or
-the same new target of a link.
+Boilerplate edits change blocks on nearly all pages. They are reported as soon as a new block has become boilerplate, or
+an old one is no longer boilerplate. Template edits change lists that only some pages share, such as the menu of one
+language or section, which are too few for boilerplate. A template edit is recognized by two things: its position in a
+list whose other entries are on several pages, or in the target of a link; and a second page with the same edit.
 """
 
 import re
@@ -18,7 +17,7 @@ from crawler.core.http.urls import PageKey, Url, compute_page_key, get_path_and_
 from crawler.core.noise.words import keep_newest
 from crawler.core.page.outline import Block
 
-ENOUGH_EDIT_PAGES = 2  # distinct pages with the same edit; two suffice, because its position is evidence too
+ENOUGH_EDIT_PAGES = 2  # distinct pages with the same template edit; two suffice, because its position is evidence too
 LANGUAGE = re.compile(r"/([a-z]{2}(?:-[a-z]{2,4})?)/")  # the first path segment of a translated page
 INDEX = re.compile(r"/index\.[a-z]+$")
 
@@ -27,9 +26,10 @@ INDEX = re.compile(r"/index\.[a-z]+$")
 class TemplateEdit:
     """A template edit and the first pages that have it, at most ENOUGH_EDIT_PAGES.
 
-    language: the language of the first page.  old_form: the form of the removed or replaced block, or None.
+    language: the language of the first page.
+    old_form: the removed or replaced block, as hashed by boilerplate.compute_form, or None.
     last_at: when a page with the edit was last visited.  is_link_target: whether only a link's target changed.
-    visits_with_old_block: visits of other pages in the language that still had the old block.
+    visits_with_old_block: visits to other pages in the language that still had the old block.
     """
 
     language: str
@@ -41,9 +41,9 @@ class TemplateEdit:
 
     @property
     def is_confirmed(self) -> bool:
-        """Return whether the site made this edit, not a page.
+        """Return whether enough pages have this edit, and not too many others still have the old block.
 
-        Other pages may keep the old target of a link, because a link is not part of a list.
+        The old target of a link may stay on other pages, because a link is not part of a list.
         """
         count = len(self.pages)
         return count >= ENOUGH_EDIT_PAGES and (self.is_link_target or self.visits_with_old_block <= count)
@@ -61,7 +61,7 @@ def parse_language(url: Url) -> str:
 def compute_translation_key(url: Url) -> PageKey:
     """Return a key that a page shares with its translations and with its index.html.
 
-    For boilerplate, all of these count as one page.
+    To recognize boilerplate and edits, all of these count as one page.
     """
     path = get_path_and_query(url)
     if LANGUAGE.match(path.lower()):
@@ -70,11 +70,11 @@ def compute_translation_key(url: Url) -> PageKey:
 
 
 MAX_CANDIDATES = 2048  # blocks added or removed on too few pages so far; the oldest are dropped first
-MAX_REPORTED = 2048
-# A path reported more than ENOUGH_REPLACEMENTS times in a row, with shorter gaps than this, is muted.
+MAX_REPORTED = 2048  # reported blocks; the oldest are dropped first
+# Edits at a path are no longer reported after more than ENOUGH_REPLACEMENTS in a row, each within this time.
 MUTE_WINDOW = timedelta(days=30)
 
-BlockKey = int  # the form of an added block, or the complement (~form) of a removed block's form
+BlockKey = int  # the form (compute_form) of an added block, or the complement (~form) of a removed block's form
 
 
 KeyedBlock = tuple[Block, BlockKey]
@@ -83,10 +83,10 @@ BoilerplateChange = tuple[KeyedBlock | None, KeyedBlock | None]  # the old block
 
 @dataclass(frozen=True, slots=True)
 class BoilerplateEdit:
-    """One edit of a site's boilerplate.
+    """One edit of a site to report: a boilerplate edit, or a template edit.
 
-    blocks: pairs of the old and the new block, either of which may be None.  pages: pages with the edit so far, at
-    least 2.
+    blocks: pairs of the old and the new block, either of which may be None.
+    pages: number of pages with the edit so far, at least 2.
     """
 
     blocks: tuple[tuple[Block | None, Block | None], ...]
@@ -95,7 +95,7 @@ class BoilerplateEdit:
 
 @dataclass(frozen=True, slots=True)
 class BoilerplateEdits:
-    """The edits of one domain's boilerplate so far. Immutable and bounded.
+    """The edits of one domain so far. Immutable and bounded.
 
     candidates: added or removed blocks, each with the first few pages where this happened.
     reported: the keys of reported blocks.  repeats: how often in a row each path was reported, and when last.
@@ -119,10 +119,10 @@ def learn_edits(
     before: Boilerplate,
     after: Boilerplate,
 ) -> BoilerplateEdits:
-    """Count the pages on which a boilerplate block appeared or disappeared; at ENOUGH_PAGES it is a site edit.
+    """Count the pages on which a block appeared or disappeared; from ENOUGH_PAGES on, it may be a boilerplate edit.
 
     changes: the differing blocks of the page.  before, after: the boilerplate without and with this visit.
-    Two kinds of blocks are not counted: added blocks that were boilerplate before, and removed blocks that never were.
+    Counting starts only with an added block that was not boilerplate, or with a removed block that was.
     """
     candidates, pending = dict(edits.candidates), dict(edits.pending)
 
@@ -140,7 +140,7 @@ def learn_edits(
     for was, now in changes:
         is_removal, is_addition = count_edit(was), count_edit(now)
         if is_removal and now is not None:
-            # it was added on enough pages before
+            # The new block was added on enough pages before.
             is_addition = is_addition or len(candidates.get(now[1], ())) >= ENOUGH_PAGES
         edited = now if is_addition else was if is_removal else None
         if edited is not None:
@@ -178,13 +178,13 @@ def pop_due_edit(edits: BoilerplateEdits, *, at: datetime) -> tuple[BoilerplateE
         reported=keep_newest(reported, MAX_REPORTED),
         repeats=keep_newest(repeats, MAX_REPORTED),
     )
-    rare = [each for each in pending if not _is_daily(each[0], repeats)]
+    rare = [each for each in pending if not _is_muted(each[0], repeats)]
     pages = frozenset().union(*(pages for _, pages in rare))
     return BoilerplateEdit(_drop_replaced([change for change, _ in rare]), len(pages)) if rare else None, updated
 
 
-def _is_daily(change: BoilerplateChange, repeats: Mapping[int, tuple[int, datetime]]) -> bool:
-    """Return whether the site changes the text at this path constantly."""
+def _is_muted(change: BoilerplateChange, repeats: Mapping[int, tuple[int, datetime]]) -> bool:
+    """Return whether the site edits this path too often to report it; see MUTE_WINDOW."""
     block, _ = next(filter(None, reversed(change)))
     return repeats[block.css_path][0] > ENOUGH_REPLACEMENTS
 

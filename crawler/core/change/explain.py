@@ -31,7 +31,7 @@ class ExplainedBlock:
     """A block and its masked parts.
 
     masked: the start and end of each masked word in the text, in order.
-    rule: the selector, XPath or expression of the user's rule that excludes the block or a part of it.
+    rule: the selector, XPath or regular expression of the user's rule that excludes the block or a part of it.
     """
 
     kind: BlockKind
@@ -56,7 +56,7 @@ def explain_blocks(
 ) -> list[ExplainedBlock]:
     """Explain what is masked in each block of a page.
 
-    visible_blocks: the blocks that the view keeps.
+    view: the user's rules on what to compare.  visible_blocks: the blocks that it keeps.
     blocks_by_rule: the blocks that each rule of the view keeps on its own, to find the rule that excludes a block.
     """
     remaining = Counter(visible_blocks)
@@ -69,10 +69,10 @@ def explain_blocks(
         expression, compared = next(texts, ""), replace(block, text=view.without_ignored(block.text))
         if remaining[compared]:
             remaining[compared] -= 1
-            (named,) = mask.volatile.apply_aliases((compared,))
-            masked = _find_masked_ranges(named, mask)
-            reason = _find_mask_reason(named, mask) or (MaskReason.WORDS if masked else MaskReason.NONE)
-            explained.append(ExplainedBlock(named.kind, named.text, reason, masked, expression))
+            (stored,) = mask.volatile.apply_aliases((compared,))
+            masked = _find_masked_ranges(stored, mask)
+            reason = _find_mask_reason(stored, mask) or (MaskReason.WORDS if masked else MaskReason.NONE)
+            explained.append(ExplainedBlock(stored.kind, stored.text, reason, masked, expression))
         else:
             rule = next((rule for rule, lost in missing_by_rule.items() if lost[block]), expression)
             explained.append(ExplainedBlock(block.kind, block.text, MaskReason.RULE, rule=rule))

@@ -19,16 +19,16 @@ from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.outline import Block, BlockPair
 
 MAX_VARIANTS = 2048  # added or removed blocks of a domain's pages; the oldest are dropped first
-MAX_CHANGED_BLOCKS = 64  # of one visit; a rewritten page has no variants
-ENOUGH_RETURNS = 2  # of a block, to count as a variant
+MAX_CHANGED_BLOCKS = 64  # of one visit; if more differ, the page was rewritten, and none is a variant
+ENOUGH_RETURNS = 2  # after which a block counts as a variant
 MAX_RETURN_GAP = timedelta(days=30)  # since the block was last added or removed; later, counting starts again
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A block that was removed from a page or added to it.
+    """A block that was removed from a page or added to it; a known variant after ENOUGH_RETURNS.
 
-    returns: how often it came back.  last_at: when it was last added or removed.
+    returns: how often it came back.  last_at: when it was last added or removed.  is_gone: whether it is removed now.
     """
 
     returns: int
@@ -43,9 +43,10 @@ Variants = Mapping[int, Variant]  # by compute_variant_key
 class NoiseMask:
     """The noise mask of one domain: what never counts as a change of its pages. Immutable.
 
-    second_fetches: the second fetches so far, during `compared_visits`.  visits: the visits that the mask learned from.
-    edits: edits of the boilerplate, reported or pending.  template_edits: edits of blocks that only some pages share.
-    variants: blocks that alternate on a page (A/B tests).
+    second_fetches: the number of second fetches so far.  visits: the number of visits that the mask learned from.
+    compared_visits: the number of those that found a page with a Snapshot to compare.
+    edits: edits of the site, reported or pending.  template_edits: edits of blocks that only some pages share.
+    variants: blocks that may alternate on a page (A/B tests).
     """
 
     volatile: VolatileContent = NO_VOLATILE_CONTENT
@@ -62,7 +63,7 @@ class NoiseMask:
         return compute_form(block, self.volatile.mask_words(block))
 
     def compute_edit_key(self, sides: BlockPair) -> int:
-        """Return a key for one change, the same on each page."""
+        """Return a key for a pair of an old and a new block that is the same on each page."""
         was, now = (block and self.compute_form(block) for block in sides)
         return hash_text(f"{was} {now}")
 
@@ -83,7 +84,10 @@ def compute_variant_key(page: PageKey, form: int) -> int:
 
 
 def learn_variants(before: Variants, *, removed: AbstractSet[int], added: AbstractSet[int], at: datetime) -> Variants:
-    """Return the variants after one more visit. removed, added: keys of the page's significant blocks."""
+    """Return the variants after one more visit.
+
+    removed, added: keys (see `compute_variant_key`) of the significant blocks that were removed or added.
+    """
     if not removed | added or len(removed | added) > MAX_CHANGED_BLOCKS:
         return before
     variants = dict(before)

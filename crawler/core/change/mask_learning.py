@@ -36,21 +36,21 @@ from crawler.core.noise.second_fetch import count_changes, learn_from_second_fet
 from crawler.core.noise.words import keep_newest, select_numbers
 from crawler.core.page.outline import Block, BlockKind, BlockList, BlockPair, is_watched
 
-MAX_SECOND_FETCHES = 2  # after the first fetch; with a few banners in rotation, two fetches may show the same one
+MAX_SECOND_FETCHES = 2  # per visit; of a few banners in rotation, two fetches may show the same one
 MAX_SECOND_FETCHES_IN_DOUBT = 4  # if one pair of fetches differs and another does not
 FREE_SECOND_FETCHES = 60  # second fetches of a domain before the quota applies; two are needed to prove anything
 SECOND_FETCH_SHARE = 0.15  # further second fetches per comparison
 # Multiplies the quota for blocks that differed in an earlier second fetch: one more will probably mask them.
 LIKELY_QUOTA_FACTOR = 2
-# between two pages with the same edit; with a small budget, a round over all pages takes weeks
+# between visits to two pages with the same template edit; with a small budget, visiting all pages takes weeks
 MAX_EDIT_GAP = timedelta(days=30)
 MIN_LIST_BLOCKS = 4  # blocks of one path and kind on a page; fewer may be fields of the page itself
 # blocks of one list that are examined; a menu has fewer, and an index of thousands would be expensive
 MAX_LIST_BLOCKS = 64
 MIN_SHARED_PART = 0.6  # minimum share of a list's blocks that are on several pages
-MIN_SHARE_AT_PATH = 0.1  # of the visits at its path; a block below it is on several pages by chance
+MIN_SHARE_AT_PATH = 0.1  # of the visits to pages with its path; a rarer block is on several pages by chance
 MAX_TEMPLATE_EDITS = 2048  # counted per domain; the oldest are dropped first
-MAX_CHANGES = 64  # per visit; a rewritten page has no template edits
+MAX_CHANGES = 64  # per visit; if there are more, the page was rewritten, and none is a template edit
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def needs_second_fetch(significant: Difference, mask: NoiseMask, *, second_fetch
     """Return whether one more fetch, seconds later, would show whether the differing blocks are volatile.
 
     second_fetches: the number of second fetches so far.
-    has_returned: whether the page equals an earlier version. Then it alternates, perhaps from fetch to fetch.
+    has_returned: whether the page equals an earlier version; then it may alternate from fetch to fetch.
     """
     volatile, blocks = mask.volatile, significant.blocks
     factor = LIKELY_QUOTA_FACTOR if all(map(volatile.has_differed, blocks)) else 1
@@ -204,7 +204,8 @@ def _count_template_edits(
 def _may_be_template_edit(sides: BlockPair, mask: NoiseMask, *, pages: tuple[BlockList, BlockList]) -> bool:
     """Return whether a change may be a template edit: a new link target, or an edited entry of a shared list.
 
-    pages: all blocks of both versions.  A differing number is not a template edit: it is a price or a version.
+    If a number differs, it is a price or a version, not a template edit.
+    pages: all blocks of both versions.
     """
     if _is_link_target_change(sides):
         return True

@@ -9,10 +9,11 @@ import numpy as np
 
 from crawler.core.page.fingerprint import Fingerprint, count_distance_bits
 
-# Of 64 bits (Manku, Jain, Das Sarma, WWW 2007). Four quarters allow no more: three bits leave one quarter untouched.
+# Maximum distance of near duplicates, of 64 bits (Manku, Jain, Das Sarma, WWW 2007). The search by quarters finds no
+# more: if at most three bits differ, at least one of the four quarters is equal.
 NEAR_BITS = 3
 QUARTERS = 4
-MIN_VECTOR_SIZE = 50  # fingerprints in one band; below it, a loop is faster than numpy
+MIN_VECTOR_SIZE = 50  # fingerprints in one band; with fewer, a loop is faster than numpy
 MIN_TEXT_BYTES = 100  # of main text, about 16 words; shorter texts ("Loading") are equal by chance
 
 
@@ -30,9 +31,9 @@ class DuplicateGroup:
 
 
 def compute_bands(fingerprint: Fingerprint) -> Iterator[int]:
-    """Yield the four quarters of a fingerprint, each prefixed with its number (0 to 262143).
+    """Yield the four bands of a fingerprint: each of its 16-bit quarters, prefixed with its number (0 to 262143).
 
-    Fingerprints that differ in at most three bits have a quarter in common. Source: see NEAR_BITS.
+    Fingerprints that differ in at most NEAR_BITS bits have a band in common.
     """
     for quarter in range(QUARTERS):
         yield quarter << 16 | fingerprint >> (48 - 16 * quarter) & 0xFFFF
@@ -75,8 +76,8 @@ def group_duplicates(pages: Mapping[Fingerprint, int], *, tolerance_bits: int) -
     tolerance_bits: the maximum distance from a group's canonical fingerprint, 0 to NEAR_BITS.
     The fingerprint with the most pages becomes canonical; each fingerprint near a canonical one joins the nearest.
     Distances do not chain: pages that differ gradually form many groups. Canonical fingerprints are never near each
-    other. If a canonical fingerprint has no members, because all fingerprints near it joined others, its group contains
-    them too. So every page that is near another page is in a group.
+    other. If all fingerprints near a canonical one joined other groups, its group contains them too. So every page that
+    is near another page is in a group.
     """
     members_by_canonical: dict[Fingerprint, list[Fingerprint]] = {}
     index, joined = BandIndex(), BandIndex()

@@ -15,10 +15,11 @@ from crawler.core.noise.alignment import find_gaps, pair_equal
 from crawler.core.noise.words import split_words
 from crawler.core.page.outline import Block, BlockKind, BlockList
 
-MIN_WORD_SIMILARITY = 0.4  # Dice coefficient of two blocks' words, from which on one is an edit of the other
-MAX_COMPARED_PAIRS = 4096  # pairs of blocks in one gap that are compared by words; beyond it, blocks are paired by path
-MAX_TOKENS = 10_000  # words and separators of one block, on either side; takes a tenth of a second
-MAX_ALIGNED_CHARS = 500_000  # of a whole page, both sides; further changed blocks are shown as replaced in full
+MIN_WORD_SIMILARITY = 0.4  # minimum Dice coefficient of two blocks' words, to show one as an edit of the other
+# Pairs of blocks between two equal blocks that are compared by words; if there are more, blocks are paired by path.
+MAX_COMPARED_PAIRS = 4096
+MAX_TOKENS = 10_000  # words and separators of a block, which take a tenth of a second; longer ones are replaced in full
+MAX_ALIGNED_CHARS = 500_000  # of all changed blocks, both versions; further ones are shown as replaced in full
 CONTEXT_BLOCKS = 1  # unchanged blocks shown before and after a change
 ELLIPSIS = "…"
 
@@ -86,7 +87,10 @@ class BlockDiff:
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """Changed blocks close together, with unchanged blocks around them. skipped: unchanged blocks before it."""
+    """Changed blocks close together, with unchanged blocks around them.
+
+    skipped: the number of unchanged blocks between the previous hunk and this one.
+    """
 
     skipped: int
     blocks: tuple[BlockDiff, ...]
@@ -94,7 +98,10 @@ class Hunk:
 
 @dataclass(frozen=True, slots=True)
 class PageDiff:
-    """The difference between two versions of a page. skipped: unchanged blocks after the last hunk."""
+    """The difference between two versions of a page.
+
+    skipped: the number of unchanged blocks after the last hunk.  counts: the number of blocks by status.
+    """
 
     hunks: tuple[Hunk, ...] = ()
     skipped: int = 0
@@ -118,7 +125,7 @@ def diff_pages(
 ) -> PageDiff:
     """Compare two versions of a page block by block, in the order of the new one; removed blocks keep their position.
 
-    context: unchanged blocks to show around each change.
+    context: unchanged blocks to show before and after each change.
     significant_blocks: significant blocks of either version, matched by kind and text; None if all of them are.
     """
     all_blocks = _merge_moves(list(_align_blocks(before, after, significant_blocks)))
@@ -146,7 +153,7 @@ def diff_words(before: str, after: str, *, kind: BlockKind = BlockKind.TEXT) -> 
     for old, new in find_gaps(one, other):
         edits.append(_Edit("".join(one[end : old.start]), "".join(one[old]), "".join(other[new])))
         end = old.stop
-    return _build_runs(_merge_scraps(edits), rest="".join(one[end:]))
+    return _build_runs(_merge_close_edits(edits), rest="".join(one[end:]))
 
 
 def shorten_runs(runs: Sequence[WordRun], *, context_chars: int, max_chars: int) -> tuple[WordRun, ...]:
@@ -214,10 +221,10 @@ def _split_tokens(text: str, kind: BlockKind) -> list[str]:
     return [*tokens, text[end:]] if end < len(text) else tokens
 
 
-def _merge_scraps(edits: list[_Edit]) -> list[_Edit]:
-    """Merge edits that are separated only by scraps: words that happen to be equal.
+def _merge_close_edits(edits: list[_Edit]) -> list[_Edit]:
+    """Merge edits that are separated only by a text that is equal by chance.
 
-    A scrap has no letter and no digit, or is not longer than either edit beside it.
+    Such a text has no letter and no digit, or is not longer than either edit beside it.
     Source: Fraser, "Diff strategies", 2006, section 3.2 (semantic cleanup).
     """
     edits_before = len(edits) + 1
@@ -285,7 +292,7 @@ def _align_positions(before: BlockList, after: BlockList) -> Iterator[tuple[int 
 
 
 def _pair_blocks(old: BlockList, new: BlockList) -> Iterator[tuple[int | None, int | None]]:
-    """Pair the blocks of a gap: first by their words, then those in between by their paths."""
+    """Pair the blocks between two equal blocks: first by their words, then the remaining ones by their paths."""
     n = m = 0
     for i, j in (*_find_similar_pairs(old, new), (len(old), len(new))):
         paths = ([(block.css_path, block.kind) for block in side] for side in (old[n:i], new[m:j]))

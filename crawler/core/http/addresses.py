@@ -9,7 +9,7 @@ PRIVATE_NETWORKS = tuple(map(ip_network, _NETWORKS.split()))
 
 
 def is_private(address: str) -> bool:
-    """Whether a text is a private address. False if it is not an address."""
+    """Return whether a text is a private address. False if it is not an address."""
     try:
         return is_private_address(ip_address(address.partition("%")[0]))
     except ValueError:
@@ -17,5 +17,5 @@ def is_private(address: str) -> bool:
 
 
 def is_private_address(address: IPv4Address | IPv6Address) -> bool:
-    """Whether a parsed address is private."""
+    """Return whether a parsed address is private."""
     return any(address in network for network in PRIVATE_NETWORKS)

@@ -1,4 +1,4 @@
-"""Back-off: Retry-After, and exponential waits if the server does not send it."""
+"""Back-off: exponential waits, which Retry-After can extend."""
 
 import math
 from datetime import UTC, datetime, timedelta
@@ -35,10 +35,12 @@ def parse_http_date(value: str | None) -> datetime | None:
 def compute_backoff(
     rejections: int, *, requested_wait: timedelta | None, max_backoff: timedelta, max_requested_wait: timedelta
 ) -> timedelta:
-    """Return how long a domain is suspended after its nth refusal in a row (429 or 503), or after an outage.
+    """Return how long to wait after failures in a row, such as responses with 429 or 503.
 
-    refusals: 1 or more; each doubles FIRST_BACKOFF, up to `max_backoff`.  requested_wait: the wait from Retry-After. It
-    can extend the back-off up to `max_requested_wait`, but never shorten it.
+    rejections: the number of failures, 1 or more. The wait is FIRST_BACKOFF, doubled by each further one up to
+    `max_backoff`.
+    requested_wait: the wait from Retry-After. It can extend the back-off up to `max_requested_wait`, but never shorten
+    it.
     """
     max_doublings = math.ceil(math.log2(max(max_backoff / FIRST_BACKOFF, 1.0)))
     own_backoff = min(FIRST_BACKOFF * int(2 ** min(max(rejections - 1, 0), max_doublings)), max_backoff)

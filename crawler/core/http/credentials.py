@@ -58,7 +58,7 @@ class AuthReference:
 
 @dataclass(frozen=True, slots=True)
 class LoginReference:
-    """A login with a form. path: of the page with the form.  fields: names and values of the form's fields."""
+    """A login with a form. path: the path of the page with the form.  fields: names and values of the form's fields."""
 
     path: str
     fields: tuple[tuple[str, SecretReference], ...]

@@ -46,12 +46,12 @@ class Expression:
         return Expression, (self.text,)
 
     def search(self, text: str) -> bool:
-        """Whether it matches anywhere in the text."""
+        """Return whether it matches anywhere in the text."""
         return self._compiled is not None and self._compiled.search(_to_valid_utf8(text)) is not None
 
     @property
     def matches_empty(self) -> bool:
-        """Whether it matches the empty text."""
+        """Return whether it matches the empty text."""
         return self._compiled is not None and self._compiled.fullmatch("") is not None
 
     def remove_from(self, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Responses to one request. Failures are values, not exceptions: whatever a server does is a finding."""
+"""Responses to one request. Failures are values, not exceptions: whatever a server does is a result."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -9,7 +9,7 @@ from crawler.core.http.urls import Url
 
 
 class FailureReason(StrEnum):
-    """Why there is no usable response. Each reason has its own consequence; none discards what was learned."""
+    """Why there is no usable response."""
 
     DNS = "dns"  # the name does not resolve
     REFUSED = "refused"  # the connection was refused, or the network is unreachable

@@ -20,7 +20,7 @@ ANY_AGENT = "*"
 _LOOKS_LIKE_HTML = re.compile(r"(?i)\s*<|.{0,1024}<(?:!doctype|html|head|body)\b", re.DOTALL)
 _COMMENT = re.compile(r"\([^)]*\)?")
 
-# Including common misspellings. A missing colon is also accepted.
+# The names of fields include common misspellings. A missing colon is also accepted.
 _AGENT, _ALLOW, _DISALLOW, _SITEMAP, _DELAY, _OTHER = "agent", "allow", "disallow", "sitemap", "delay", "other"
 _FIELDS = {
     **dict.fromkeys(("user-agent", "useragent", "user agent"), _AGENT),
@@ -68,7 +68,7 @@ class RobotsRules:
     _groups: Mapping[str, _Group]  # by product token, lower case
 
     def allows(self, url: Url, agent: str) -> bool:
-        """Whether the agent may request a URL. The longest matching pattern decides; Allow wins a tie.
+        """Return whether the agent may request a URL. The longest matching pattern decides; Allow wins a tie.
 
         agent: a product token ("recrawl"), in any case. Only the group with this name applies, or else the group "*".
         Takes a few microseconds for any number of rules (RuleIndex).
@@ -104,7 +104,7 @@ def _parse_groups(text: str) -> tuple[dict[str, _Group], list[str]]:
     groups: dict[str, _Group] = {}
     sitemaps: list[str] = []
     current: dict[str, _Group] = {}
-    is_open = True  # further User-agent lines belong to the same group
+    is_open = True  # whether a further User-agent line belongs to the same group
     for name, value in _parse_lines(text):
         if name == _AGENT:
             named_groups = {agent: groups.setdefault(agent, _Group()) for agent in _parse_agents(value)}

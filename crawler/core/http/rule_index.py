@@ -30,11 +30,12 @@ _AS_IT_IS = re.compile("[!-$&-~]*")
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _PRINTABLE = re.compile("%[2-7][0-9A-F]")
 _DECODED = {f"%{ord(char):02X}": char for char in _ASCII if char not in "/%*"}
-_COUNTED_AS_ESCAPE = re.compile(r"[^\w.~/=*%-]", re.ASCII)  # in the length of a pattern
+# A character that counts as an escape, with three characters, in the length of a pattern.
+_COUNTED_AS_ESCAPE = re.compile(r"[^\w.~/=*%-]", re.ASCII)
 
 _Rank = tuple[int, bool]  # of a rule: the length of its pattern, and whether it allows
-_Numbers = dict[str, list[int]]
-_IndexKey = tuple[_Numbers, str, int]  # an index, a key and its weight
+_Numbers = dict[str, list[int]]  # an index: the numbers of wildcard patterns, by start, end or run
+_IndexKey = tuple[_Numbers, str, int]  # an index, a key in it and the weight of the key
 NO_RULE: _Rank = (-1, True)
 
 
@@ -58,13 +59,13 @@ class RuleIndex:
         self._wildcards = sorted(wildcards, reverse=True)
         self._overridable = frozenset(not rule.rank[1] for rule in wildcards)  # verdicts that a wildcard may override
         self._wildcard_index = _WildcardIndex(self._wildcards) if len(wildcards) >= MIN_INDEXED_WILDCARDS else None
-        # Few enough to try all of them for any path.
+        # Whether all of them can be tried for any path.
         steps = sum(1 + len(rule.parts) for rule in wildcards)
         self._has_few_wildcards = self._wildcard_index is None or steps <= MAX_STEPS
         self._with_dollars: RuleIndex | None = None
 
     def allows(self, path: str) -> bool:
-        """Whether the longest matching pattern allows the path. Allow wins a tie, and applies without a match.
+        """Return whether the longest matching pattern allows the path. Allow wins a tie, and applies without a match.
 
         path: with its query, as returned by `get_path_and_query` for a normalized URL.
         """
@@ -80,7 +81,7 @@ class RuleIndex:
         return self._apply_wildcards(path, rank) if rank[1] in self._overridable else rank[1]
 
     def _apply_wildcards(self, path: str, rank: _Rank) -> bool:
-        """Decide about a path if the best rule without a wildcard has this rank."""
+        """Return whether a path is allowed. rank: that of its best rule without a wildcard."""
         chars = len(path)
         steps_left = MAX_STEPS + (chars >> 4 if self._has_few_wildcards else 0)
         steps_per_part = 1 + (chars >> 9)

@@ -9,8 +9,8 @@ from statistics import median
 BASELINE_PERIOD = timedelta(days=14)
 ENOUGH_HOURS = 24  # hours with visits in a usable baseline
 ENOUGH_VISITS = 10  # visits in an hour with a usable median latency
-MIN_ERRORS = 5
-MAX_CHANCE = 1e-4  # probability of this many errors at the usual error share: about once in a year of hours
+MIN_ERRORS = 5  # in an anomaly
+MAX_CHANCE = 1e-4  # probability of this many errors at the usual error share: expected in one hour a year
 MIN_FACTOR = 2.0  # an error share or latency of less than twice the usual one does not matter
 MIN_DEVIATIONS = 5.0  # of ln latency, in scaled median deviations; daily cycles stay below three
 DEVIATION_FLOOR = 0.05  # of ln latency: variations of 5% do not matter even for a very steady server
@@ -21,7 +21,7 @@ SCALE = 1.4826  # from the median deviation to the standard deviation of a norma
 class TrafficHour:
     """The visits of one hour. hour: its start (UTC).  errors: visits without a response, or with 429 or 5xx.
 
-    requests, received_bytes: of the visits, without robots.txt and logins.
+    requests, received_bytes: those of the visits, without robots.txt and logins.
     latency_ms: the median response time; None without responses.
     """
 
@@ -40,9 +40,10 @@ class TrafficHour:
 def describe_anomaly(hour: TrafficHour, before: Sequence[TrafficHour]) -> str:
     """Return why the traffic of an hour is an anomaly, in a sentence; empty if it is not, or without enough baseline.
 
-    before: the hours with visits in BASELINE_PERIOD. Errors are an anomaly if the probability of so many is below
-    MAX_CHANCE (binomial tail), their share is at least twice the usual one, and no earlier hour had such a share.
-    Latency is an anomaly if it is at least twice the usual one and MIN_DEVIATIONS deviations from it.
+    before: the hours with visits in BASELINE_PERIOD.
+    Errors are an anomaly if the probability of so many is below MAX_CHANCE (binomial tail), their share is at least
+    twice the usual one, and no earlier hour with ENOUGH_VISITS had such a share. Latency is an anomaly if it is at
+    least twice the usual one and MIN_DEVIATIONS deviations from it.
     """
     usual = [each for each in before if each.visits]
     if len(usual) < ENOUGH_HOURS or not hour.visits:
@@ -73,7 +74,7 @@ def _describe_latency(hour: TrafficHour, usual: Sequence[TrafficHour]) -> str:
 
 
 def compute_binomial_tail(visits: int, errors: int, share: float) -> float:
-    """Return the probability of at least `errors` errors in `visits` visits. share: of errors, above 0 and below 1."""
+    """Return the probability of at least `errors` errors in `visits` visits. share: the usual one, in (0, 1)."""
     log_share, log_rest = math.log(share), math.log1p(-share)
 
     def compute_chance(n: int) -> float:

@@ -165,8 +165,8 @@ def get_host(authority: Authority) -> str:
 def get_registrable_domain(authority: Authority) -> str:
     """Return the registrable domain of a name: "example.co.uk" for "docs.example.co.uk:8080".
 
-    By the public suffix list including private suffixes (each "someone.github.io" is separate). For an IP address, a
-    public suffix or a name without dots, return the host itself.
+    It is determined with the public suffix list, including private suffixes (each "someone.github.io" is separate). For
+    an IP address, a public suffix or a name without dots, return the host itself.
     """
     host = get_host(authority)
     registered: str | None = None if _is_address(host) else _load_suffixes().privatesuffix(host)
@@ -195,9 +195,9 @@ def _is_address(host: str) -> bool:
 class Scope:
     r"""The rules by which URLs are pages of one domain.
 
-    authority, scheme: of the domain, after redirects of the root.  aliases: other names for the same pages.
+    authority, scheme: those of the domain, after redirects of the root.  aliases: other names for the same pages.
     include: if not empty, a URL must match one pattern.  exclude: a URL must match none; takes precedence over include.
-    max_depth: links from the nearest seed (0 is a seed), or None for any.
+    max_depth: the maximum distance from the nearest seed, in links; None for any.
     accepts: an additional filter of normalized URLs of the domain, or None.
 
     Patterns are matched against path and query (get_path_and_query), as in robots.txt: a pattern matches every path
@@ -237,7 +237,10 @@ class Scope:
         return Url(self._root + get_path_and_query(url)[1:]) if same or authority in self.aliases else url
 
     def find_exclusion(self, url: Url, depth: int = 0) -> ExclusionReason | None:
-        """Return why the URL is not in scope, or None if it is. Permanent reasons come first."""
+        """Return why the URL is not in scope, or None if it is. depth: its distance from the nearest seed, in links.
+
+        The depth is checked last, because it can change when another link to the URL is found.
+        """
         url = self.to_domain_url(url)
         if not url.startswith(self._root):
             return ExclusionReason.OTHER_DOMAIN

@@ -1,7 +1,7 @@
 """Alignment of two sequences, and of the paths of a page before and after its site was restyled.
 
-The mask is stored by path, and a path consists of tags and class names. A restyled site changes the paths of most of a
-page at once. Each new path then becomes an alias of the old path of the same block.
+The noise mask is stored by path, and a path consists of tags and class names. If a site is restyled, most paths of a
+page change at once. Each new path then becomes an alias of the old path of the same block.
 """
 
 from collections import Counter, defaultdict, deque
@@ -11,11 +11,14 @@ from dataclasses import replace
 from crawler.core.noise.words import keep_newest
 from crawler.core.page.outline import Block, BlockKind, BlockList
 
-STEP = 128  # rows that are kept during backtracking; others are computed again
+STEP = 128  # one row in this many is stored; backtracking computes the others again
 
 
 def find_gaps(one: Sequence[Hashable], other: Sequence[Hashable]) -> Iterator[tuple[slice, slice]]:
-    """Yield the gaps between the matches of two sequences' longest common subsequence; one side may be empty."""
+    """Yield the ranges between the entries that two sequences have in common (their longest common subsequence).
+
+    One of the two ranges may be empty.
+    """
     i = j = 0
     for n, m in (*match_sequences(one, other), (len(one), len(other))):
         if n > i or m > j:
@@ -65,10 +68,9 @@ def _count_common_ends(one: Sequence[Hashable], other: Sequence[Hashable]) -> tu
 
 
 def _find_longest_common(one: Sequence[Hashable], other: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """Return the longest common subsequence, computed with bit-parallel rows: each row of the table is one long
-    integer.
+    """Return the longest common subsequence, as positions in both sequences.
 
-    A bit is 0 where the length grows from this entry of `other` to the next.
+    Each row of the table is one long integer. A bit is 0 where the length grows from this entry of `other` to the next.
     Source: Hyyrö, "Bit-parallel LCS-length computation revisited", AWOCA 2004.
     """
     bits_by_entry: dict[Hashable, int] = {}
@@ -106,7 +108,7 @@ def _compute_rows(row: int, one: Sequence[Hashable], bits_by_entry: dict[Hashabl
 PathAliases = Mapping[int, int]  # from a block's current path to the path under which it is stored
 
 MAX_ALIASES = 4096
-RESTYLED_SHARE = 0.5  # of a page's paths must be new, and of its texts unchanged, for the page to count as restyled
+RESTYLED_SHARE = 0.5  # a page is restyled if this share of its paths is new, and this share of its texts unchanged
 
 
 def replace_paths(blocks: BlockList, aliases: PathAliases) -> BlockList:
@@ -122,6 +124,7 @@ def learn_aliases(
 ) -> PathAliases:
     """Return the aliases after a visit.
 
+    before, after: the blocks of two versions of a page.
     known_paths: all known paths of the domain, none of which becomes an alias.
     """
     old_paths, new_paths = ({block.css_path for block in blocks} for blocks in (before, after))

@@ -2,8 +2,8 @@
 
 A build stamp does not differ in a second fetch: a page rebuilt every hour is the same in two fetches seconds apart. It
 is recognized because it is the only difference, visit after visit, and names an instant between the two visits. It is
-not masked in general; only a stamp that matches the time of its visit is ignored. A price, a version number or a future
-date never matches. A number that only grows may be a count or a price, so it stays a change.
+not masked in general; only a stamp that fits its visits is ignored. A price, a version number or a future date never
+fits. A number that only grows may be a count or a price, so it stays a change.
 """
 
 import calendar
@@ -22,10 +22,10 @@ from crawler.core.noise.words import Words, keep_newest, split_words
 from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.outline import Block, BlockKind
 
-ENOUGH_DATES = 2  # visits where a date matched and was the only difference; with the first visit, three
-ENOUGH_CLOCKS = 3  # the same for a time of day, which matches any visit
-MAX_MISSES = 4  # doublings of the required visits after mismatches
-TIME_ZONE_SLACK = timedelta(hours=14)  # for unnamed time zones
+ENOUGH_DATES = 2  # comparisons in which only a date differed and it fit the visits, before it counts as a stamp
+ENOUGH_CLOCKS = 3  # the same for a time of day, which fits any visit
+MAX_MISSES = 4  # mismatches that count; each doubles these two
+TIME_ZONE_SLACK = timedelta(hours=14)  # a page does not name its time zone
 CACHE_SLACK = timedelta(days=1)  # a page may have been built this long before an older copy was fetched from a cache
 CONTEXT_WORDS = 3  # words on either side of the differing ones that may belong to the stamp
 
@@ -56,7 +56,10 @@ class _Stamp:
 def learn_stamps(
     volatile: VolatileContent, replaced: Sequence[tuple[Block, Block]], *, then: datetime, now: datetime
 ) -> VolatileContent:
-    """Return the volatile content after a visit where only these blocks differ. All of them must be stamps."""
+    """Return the volatile content after a visit where only these blocks differ.
+
+    Stamps that fit count only if all the blocks are stamps; a stamp that does not fit counts as a mismatch in any case.
+    """
     all_readings = [_read_stamp_change(before, after, then=then, now=now) for before, after in replaced]
     readings = [reading for reading in all_readings if reading is not None]
     missed = [reading for reading in readings if not reading.fits]
@@ -69,7 +72,7 @@ def learn_stamps(
 
 
 def is_stamp_change(volatile: VolatileContent, before: Block, after: Block, *, then: datetime, now: datetime) -> bool:
-    """Return whether only a known stamp differs between two blocks, and matches both visits."""
+    """Return whether two blocks differ only in a known stamp that fits both visits."""
     if not volatile.stamps:
         return False
     reading = _read_stamp_change(before, after, then=then, now=now)
@@ -81,10 +84,10 @@ def is_stamp_change(volatile: VolatileContent, before: Block, after: Block, *, t
 
 @dataclass(frozen=True, slots=True)
 class _StampReading:
-    """A difference of two wordings in stamps alone.
+    """A difference of two blocks in stamps alone.
 
-    key: a hash of the stamp's position and form.  fits: whether it matches its visit.
-    min_visits: visits that must match; fewer for dates, which rarely match by chance.
+    key: a hash of the stamp's position and form.  fits: see `_fits_visits`.
+    min_visits: how often it must fit before it is ignored; less often for dates, which rarely fit by chance.
     """
 
     key: int
@@ -95,7 +98,7 @@ class _StampReading:
 def _read_stamp_change(before: Block, after: Block, *, then: datetime, now: datetime) -> _StampReading | None:
     """Read the difference of two blocks as stamps; return None if any part of it is not one.
 
-    A number that counts the elapsed time may accompany a date; on its own it belongs to relative_time.py.
+    A number that counts the elapsed time may differ beside a stamp; alone it is handled by relative_time.py.
     """
     if before.kind is not after.kind or before.css_path != after.css_path or after.kind is BlockKind.LINK:
         return None
@@ -131,7 +134,10 @@ def _find_clusters(old: Words, new: Words) -> list[tuple[int, int, slice]]:
 def _read_cluster(
     old: Words, new: Words, first: int, last: int, limits: slice, *, then: datetime, now: datetime
 ) -> tuple[str, bool, int] | None:
-    """Return the form of one run of words, whether it fits, and the visits it needs; None if it is not a stamp."""
+    """Return the form of one run of differing words, whether it fits, and min_visits; None if it is not a stamp.
+
+    first, last: the positions of its ends.  limits: the words that may belong to the stamp.
+    """
     differing = [n for n in range(first, last + 1) if old[n] != new[n]]
     if all(_is_date_word(old[n]) and _is_date_word(new[n]) for n in differing):
         old_stamp, new_stamp = _parse_stamp(old[limits], now), _parse_stamp(new[limits], now)
@@ -152,7 +158,7 @@ def _is_date_word(word: str) -> bool:
 
 
 def _parse_stamp(words: Words, now: datetime) -> _Stamp | None:
-    """Return the instant that some words name, or None if they name none or several."""
+    """Return the instant that some words name, or None if they name none or several. now: see _parse_written_date."""
     whole_dates = [days for word in words if (days := _parse_date_word(word))]
     instants = [datetime.fromtimestamp(int(word[:10]), UTC) for word in words if _EPOCH.fullmatch(word)]
     all_minutes = (_parse_minute(word, words[n + 1 : n + 2]) for n, word in enumerate(words))
@@ -197,9 +203,10 @@ def _parse_minute(word: str, after: Sequence[str]) -> int | None:
 
 
 def _parse_written_date(words: Words, now: datetime) -> frozenset[date]:
-    """Return the days meant by words with separate month, day and year; without a year, this year or last year.
+    """Return the days that words with separate month, day and year may mean.
 
-    With a year, the month may be an unknown name.
+    now: determines the year if there is none: this one or the last one.
+    If there is a year and a word that is not a known month, the word may be any month in an unknown language.
     """
     years = [int(word) for word in words if _YEAR.fullmatch(word)]
     numbers = [int(match[1]) for word in words if (match := _DAY.fullmatch(word)) and 1 <= int(match[1]) <= 31]
@@ -241,14 +248,14 @@ def _fits_visits(old: _Stamp, new: _Stamp, *, then: datetime, now: datetime) -> 
 
 
 ZONE_OFFSETS = (timedelta(hours=-14), timedelta(0), timedelta(hours=14))  # the server's time zone is unknown
-# Dates with a four-digit year, with and without leading zeros, are added below.
+# Formats with separators and a four-digit year are in `_list_day_words`.
 DATE_FORMATS = ("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%Y%m%d")
 
 
 def differs_only_in_date(before: Words, after: Words, *, then: datetime, now: datetime) -> bool:
-    """Return whether two wordings of a block differ only in the date of their own visits.
+    """Return whether two versions of a block differ only in the dates of their visits.
 
-    A number that happens to be the day is not enough: the month or the year must accompany it.
+    A number that happens to be the day is not enough: the month or the year must be in the block too.
     """
     if len(before) != len(after):
         return False

@@ -1,9 +1,9 @@
 """The volatile content of a domain: clocks, counters, tokens and ads, which differ without a change.
 
 It is learned from second fetches, seconds after the first: a difference between these two is not a change. A difference
-between visits on different days proves nothing: a price that changes daily remains a change. Time itself gives two
-other proofs. A number that grew by exactly the elapsed hours, days or weeks counts them. A date between two visits that
-is the only difference, visit after visit, is a build date.
+between visits on different days proves nothing: a price that changes daily remains a change. There are two exceptions:
+a number that grew by exactly the elapsed hours, days or weeks (relative_time.py), and a date between two visits that is
+the only difference, visit after visit (a build stamp, dates.py).
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,8 +27,8 @@ from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.outline import Block, BlockKind, BlockList
 
 MAX_PATTERNS = 1024  # per domain; the oldest are dropped first
-MAX_PATHS = 4096
-ENOUGH_STEADY = 3  # second fetches in which a block did not differ, after which it needs no further ones
+MAX_PATHS = 4096  # entries per mapping by path, such as path_stats; the oldest are dropped first
+ENOUGH_STEADY = 3  # second fetches without a difference in a block, after which a change of it needs no further one
 
 UnconfirmedPatterns = Mapping[tuple[int, int], tuple[WordPattern, ...]]  # by path and number of words
 
@@ -37,14 +37,16 @@ UnconfirmedPatterns = Mapping[tuple[int, int], tuple[WordPattern, ...]]  # by pa
 class VolatileContent:
     """The learned volatile content of one domain. Immutable and bounded. A gap marks a volatile word of a block.
 
-    patterns: patterns of words, by path and number of words.  path_gaps: gaps at a path regardless of its other words.
+    patterns: patterns of words, by path and number of words.
+    path_gaps: gaps that apply regardless of the block's other words, by path and number of words.
     unconfirmed_patterns: patterns found by a single second fetch; the block may have been edited in between.
-    parameters: of links.  noise_counts: whole blocks that appeared or disappeared between two fetches, by
-    compute_block_key.
+    parameters: link parameters that differed, by name.
+    noise_counts: whole blocks that appeared or disappeared between two fetches, by compute_block_key.
     proofs: blocks with gaps that second fetches found again, by compute_masked_form.
     stable_wordings: blocks without gaps that did not differ while others of their path did, by compute_wording_key.
     path_stats: by compute_path_key.  shape_stats: by compute_shape_key.  counters: numbers with one path and context.
-    stamps: dates that second fetches do not reveal (dates.py).  aliases: the paths under which blocks are stored.
+    stamps: build stamps, by position and form (dates.py).
+    aliases: the path under which a block is stored, by the current path after its site was restyled (alignment.py).
     """
 
     patterns: Mapping[tuple[int, int], tuple[WordPattern, ...]] = field(default_factory=dict)
@@ -80,10 +82,10 @@ class VolatileContent:
         return _insert_gaps(first, gaps), _insert_gaps(second, gaps)
 
     def mask_pair_loosely(self, before: Block, after: Block) -> tuple[Words, Words] | None:
-        """Return both wordings masked with every gap ever learned for their path and word count.
+        """Return the words of two versions of a block, masked with the gaps of all patterns of their path and length.
 
-        Gaps count even if their pattern does not match as a whole. Returns None if the wordings cannot be paired word
-        by word, or no gap is known.
+        Gaps count even if their pattern does not match as a whole. Returns None if the words cannot be paired, or no
+        pattern is known.
         """
         first, second = self.get_words(before), self.get_words(after)
         patterns = self.patterns.get((before.css_path, len(first)), ())
@@ -120,7 +122,7 @@ class VolatileContent:
     def is_alternation(self, before: Block, after: Block) -> bool:
         """Return whether texts at this path replace each other within seconds, and one of the two blocks did so.
 
-        Two texts that differ only in numbers do not count.
+        Two blocks that differ only in numbers are no alternation.
         """
         if before.css_path != after.css_path or before.kind is not after.kind:
             return False
@@ -130,16 +132,16 @@ class VolatileContent:
         return list(map(mask_numbers, split_words(before))) != list(map(mask_numbers, split_words(after)))
 
     def is_tested(self, block: Block) -> bool:
-        """Return whether enough second fetches showed that such a block does not differ.
+        """Return whether enough second fetches showed that blocks of this path and number of words do not differ.
 
-        Later changes require another test, with growing intervals, because on other pages the path may contain a
-        counter.
+        On other pages, such a block may be a counter. So it must be tested again after as many changes as it has
+        passed tests.
         """
         stats = self.shape_stats.get(compute_shape_key(block), ShapeStats())
         return stats.steady >= ENOUGH_STEADY and stats.changes < stats.steady
 
     def is_untested(self, block: Block) -> bool:
-        """Return whether at most one second fetch showed that blocks like this do not differ."""
+        """Return whether at most one second fetch showed that blocks of this path and number of words do not differ."""
         return self.shape_stats.get(compute_shape_key(block), ShapeStats()).steady <= 1
 
     def is_suspect(self, block: Block) -> bool:
@@ -197,24 +199,23 @@ def compute_wording_key(path: int, words: Words) -> int:
     return hash_text(f"{path} {' '.join(map(mask_numbers, words))}")
 
 
-MAX_CHARS = 1 << 19  # of patterns and of gaps; 80,000 typical words
+MAX_CHARS = 1 << 19  # of all patterns, and again of all gaps; 80,000 typical words
 
 
 def trim_volatile(volatile: VolatileContent, *, max_chars: int = MAX_CHARS) -> VolatileContent:
-    """Drop the oldest patterns and gaps beyond max_chars characters.
+    """Return the volatile content without the oldest patterns and gaps beyond MAX_PATTERNS or max_chars characters.
 
-    A pattern that takes more than a quarter of the limit is dropped too. If everything fits, `volatile` is returned
-    unchanged.
+    A pattern that takes more than a quarter of max_chars is dropped too. If everything fits, `volatile` is returned.
     """
     trim = partial(keep_newest_within, max_values=MAX_PATTERNS, max_chars=max_chars)
     patterns = trim(volatile.patterns, length=_count_chars)
-    once = trim(volatile.unconfirmed_patterns, length=_count_chars)
+    unconfirmed = trim(volatile.unconfirmed_patterns, length=_count_chars)
     all_gaps = {key: (gaps,) for key, gaps in volatile.path_gaps.items()}
     gaps = trim(all_gaps, length=lambda gaps: _count_chars(gaps.values()))
-    if patterns is volatile.patterns and once is volatile.unconfirmed_patterns and gaps is all_gaps:
+    if patterns is volatile.patterns and unconfirmed is volatile.unconfirmed_patterns and gaps is all_gaps:
         return volatile
-    anywhere = {key: path_gaps for key, (path_gaps,) in gaps.items()}
-    return replace(volatile, patterns=patterns, unconfirmed_patterns=once, path_gaps=anywhere)
+    path_gaps = {key: each for key, (each,) in gaps.items()}
+    return replace(volatile, patterns=patterns, unconfirmed_patterns=unconfirmed, path_gaps=path_gaps)
 
 
 def _count_chars(words: Iterable[str]) -> int:

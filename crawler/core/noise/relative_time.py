@@ -1,8 +1,8 @@
 """Relative times ("3 days ago"): numbers that grow by exactly the elapsed hours, days or weeks.
 
-Growth by one per visit proves little, because prices do so too. A number counts as a clock if it grew by more than one,
-on several pages or by different amounts, or by one on many pages, and each time by the elapsed time. It is not masked
-in general; only the number that the elapsed time predicts is ignored.
+A number counts as a clock if it grew by the elapsed time, and by more than one on several pages or by different
+amounts, or by one on many pages. One growth by one proves little, because prices grow so too. The number is not masked
+in general; it is ignored only if it is the one that the elapsed time predicts.
 """
 
 import re
@@ -17,12 +17,12 @@ from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.outline import Block
 
 ENOUGH_AGREEMENTS = 3  # exact matches with the elapsed time, before a number counts as a clock
-ENOUGH_GROWTHS = 2  # different ones above 1
-ENOUGH_PAGES = 4  # with growth above 1: pages that are visited together all grow by the same amount
-MANY_PAGES = 8  # with growth by 1
-MAX_MISSES = 10
-MAX_DOUBLINGS = 3  # doublings of MANY_PAGES after disagreements
-UNITS_S = (1, 60, 3600, 86400, 7 * 86400, 30.44 * 86400, 365.25 * 86400)  # in which pages express elapsed time
+ENOUGH_GROWTHS = 2  # different growths above 1
+ENOUGH_PAGES = 4  # pages with growth above 1; numbers of pages that are visited together grow by the same amount
+MANY_PAGES = 8  # pages with growth by 1
+MAX_MISSES = 10  # mismatches that count; each doubles ENOUGH_AGREEMENTS
+MAX_DOUBLINGS = 3  # doublings of MANY_PAGES after mismatches
+UNITS_S = (1, 60, 3600, 86400, 7 * 86400, 30.44 * 86400, 365.25 * 86400)  # seconds to years, in seconds
 
 
 def learn_relative_time(
@@ -30,7 +30,7 @@ def learn_relative_time(
 ) -> VolatileContent:
     """Return the volatile content after a block differed from its text `elapsed` ago: its number may count the time.
 
-    A disagreement discards the evidence. The number may qualify again, but each time needs twice as many matches.
+    A mismatch discards the evidence. The number may qualify again, but each time needs twice as many matches.
     """
     growth = _find_growth(volatile, before, after)
     if growth is None:
@@ -66,7 +66,7 @@ def is_relative_time_change(volatile: VolatileContent, before: Block, after: Blo
 
 
 def find_passed_units(growth: int, elapsed: timedelta) -> frozenset[int]:
-    """Return the units, as indices into UNITS_S, of which exactly `growth` have passed."""
+    """Return the units, as indices of UNITS_S, of which `growth` have passed, give or take one."""
     if growth < 1:
         return frozenset()
     passed = elapsed.total_seconds()
@@ -74,7 +74,10 @@ def find_passed_units(growth: int, elapsed: timedelta) -> frozenset[int]:
 
 
 def _find_growth(volatile: VolatileContent, before: Block, after: Block) -> tuple[int, int] | None:
-    """Return a hash of path and context of the only differing number, and its growth. Its unit may differ too."""
+    """Return a hash of the path and context of the number that differs, and its growth; None unless exactly one does.
+
+    One more word may differ, such as its unit: "1 day", "2 days".
+    """
     old, new = volatile.mask_pair(before, after)
     if before.css_path != after.css_path or len(old) != len(new):
         return None

@@ -1,7 +1,6 @@
 """Learning from a second fetch of a page, seconds after the first: any difference between the two is volatile.
 
-Second fetches also audit the mask: from time to time, one tests a difference that the mask hides. No proof lasts
-forever.
+From time to time, a second fetch tests a difference that the mask hides, because no proof lasts forever.
 """
 
 from collections import Counter, defaultdict
@@ -40,9 +39,9 @@ from crawler.core.noise.words import (
 from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.outline import Block, BlockKind, BlockList, BlockPair
 
-MAX_PATTERNS_PER_SHAPE = 32  # with one path and number of words
-MAX_NOISE_BLOCKS = 1024
-UNSTABLE_SHARE = 0.5  # share of a path's blocks that differ, from which on the path counts as unstable
+MAX_PATTERNS_PER_SHAPE = 32  # of one path and number of words
+MAX_NOISE_BLOCKS = 1024  # per domain; the oldest are dropped first
+UNSTABLE_SHARE = 0.5  # share of a path's blocks that differ, from which on the fetch counts as unstable (PathStats)
 
 
 def learn_from_second_fetch(
@@ -55,34 +54,34 @@ def learn_from_second_fetch(
 ) -> VolatileContent:
     """Return the volatile content after a second fetch.
 
-    differing: blocks of the first fetch paired with those that replace them in the second; None if only one fetch has
-    such a block.
+    differing: blocks of the first fetch paired with those that replace them in the second; None on the side that lacks
+    the block.
     first, second: all blocks of both fetches.
     """
-    moved, unconfirmed = compare_parameters(first, second), volatile.unconfirmed_patterns
-    parameters = learn_parameters(volatile.parameters, moved)
+    differed, unconfirmed = compare_parameters(first, second), volatile.unconfirmed_patterns
+    parameters = learn_parameters(volatile.parameters, differed)
     updated = replace(_drop_steady_gaps(volatile, first, second), parameters=parameters)
-    lost: list[Block] = []
+    unmatched: list[Block] = []
     partly_changed: set[int] = set()
     for before, after in differing:
         learned = None
         if before and after:
-            learned = learn_replaced_words(updated, before, after, unconfirmed=unconfirmed, moved=moved)
+            learned = learn_replaced_words(updated, before, after, unconfirmed=unconfirmed, differed=differed)
         if learned is None:
-            lost += filter(None, (before, after))
+            unmatched += filter(None, (before, after))
         else:
             updated = learned
             partly_changed |= {compute_block_key(block) for block in (before, after) if block}
-    all_blocks, lost_forms = (*first, *second), set(map(compute_block_key, lost))
-    noise = _update_noise(updated.noise_counts, lost_forms, set(map(compute_block_key, all_blocks)))
+    all_blocks, unmatched_keys = (*first, *second), set(map(compute_block_key, unmatched))
+    noise = _update_noise(updated.noise_counts, unmatched_keys, set(map(compute_block_key, all_blocks)))
     updated = _update_stable_wordings(updated, first, second)
-    paths = _update_path_stats(updated, page, lost, partly_changed, all_blocks)
-    shapes = _update_shape_stats(updated, partly_changed | lost_forms, all_blocks)
+    paths = _update_path_stats(updated, page, unmatched, partly_changed, all_blocks)
+    shapes = _update_shape_stats(updated, partly_changed | unmatched_keys, all_blocks)
     return replace(updated, noise_counts=noise, path_stats=paths, shape_stats=shapes)
 
 
 def _drop_steady_gaps(volatile: VolatileContent, first: Sequence[Block], second: Sequence[Block]) -> VolatileContent:
-    """Drop the gaps of blocks that both fetches contain and that did not differ in many second fetches."""
+    """Return the volatile content without gaps that no longer differ (VolatilityCount) in blocks of both fetches."""
     old, new = _count_blocks_with_gaps(volatile, first), _count_blocks_with_gaps(volatile, second)
     updated, proofs = volatile, dict(volatile.proofs)
     for form in old.keys() & new.keys():
@@ -102,31 +101,35 @@ def _count_blocks_with_gaps(volatile: VolatileContent, blocks: Iterable[Block]) 
     return counts
 
 
-def _update_noise(before: Mapping[int, VolatilityCount], lost: set[int], seen: set[int]) -> dict[int, VolatilityCount]:
-    """Count blocks that appeared or disappeared. lost: those of this second fetch.  seen: blocks of either fetch."""
+def _update_noise(
+    before: Mapping[int, VolatilityCount], unmatched: set[int], seen: set[int]
+) -> dict[int, VolatilityCount]:
+    """Count blocks that appeared or disappeared. unmatched: those of this second fetch.  seen: all of both fetches."""
     counts = dict(before)
-    for key in (seen & counts.keys()) | lost:
-        proof = counts.pop(key, UNPROVEN).add_fetch(differed=key in lost)
+    for key in (seen & counts.keys()) | unmatched:
+        proof = counts.pop(key, UNPROVEN).add_fetch(differed=key in unmatched)
         if proof != UNPROVEN:
             counts[key] = proof
     return keep_newest(counts, MAX_NOISE_BLOCKS)
 
 
 def _update_stable_wordings(volatile: VolatileContent, *fetches: Sequence[Block]) -> VolatileContent:
-    """Update stable_wordings: a block that did not differ, while others of its path and word count did, has no gaps."""
+    """Update stable_wordings with the blocks that did not differ while others of their path and word count did."""
     old, new = (_group_by_wording(volatile, blocks) for blocks in fetches)
-    moved = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
-    moved_shapes = {shape for shape, _ in moved}
-    moved_forms = {form for _, form in moved}
-    wordings = {form: None for form in volatile.stable_wordings if form not in moved_forms}
-    wordings |= dict.fromkeys(form for shape, form in old if shape in moved_shapes and (shape, form) not in moved)
+    differed = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
+    differing_shapes = {shape for shape, _ in differed}
+    differing_keys = {form for _, form in differed}
+    wordings = {form: None for form in volatile.stable_wordings if form not in differing_keys}
+    wordings |= dict.fromkeys(
+        form for shape, form in old if shape in differing_shapes and (shape, form) not in differed
+    )
     return replace(volatile, stable_wordings=keep_newest(wordings, MAX_PATHS))
 
 
 def _group_by_wording(
     volatile: VolatileContent, blocks: Iterable[Block]
 ) -> dict[tuple[tuple[int, int], int], Counter[Words]]:
-    """Group the wordings of blocks with known or suspected patterns by path, number of words and wording key."""
+    """Count blocks with known or unconfirmed patterns by path, number of words and wording key."""
     groups: dict[tuple[tuple[int, int], int], Counter[Words]] = defaultdict(Counter)
     for block in blocks:
         words = volatile.get_words(block)
@@ -137,14 +140,19 @@ def _group_by_wording(
 
 
 def _update_path_stats(
-    volatile: VolatileContent, page: PageKey, lost: Sequence[Block], partly_changed: set[int], blocks: Sequence[Block]
+    volatile: VolatileContent,
+    page: PageKey,
+    unmatched: Sequence[Block],
+    partly_changed: set[int],
+    blocks: Sequence[Block],
 ) -> dict[int, PathStats]:
-    """Return the stats of each path after a second fetch. lost: blocks that appeared or disappeared.
+    """Return the stats of each path after a second fetch.
 
-    partly_changed: blocks of which only some words differed. These, and blocks with gaps, are no evidence about others.
+    unmatched: blocks that appeared or disappeared.  partly_changed: keys of blocks of which only some words differed.
+    These, and blocks with gaps, do not count.
     """
     path_stats = dict(volatile.path_stats)
-    differing = Counter(map(compute_path_key, lost))
+    differing = Counter(map(compute_path_key, unmatched))
     partly = Counter(
         compute_path_key(block)
         for block in blocks
@@ -162,15 +170,15 @@ def _update_path_stats(
 
 
 def _update_shape_stats(volatile: VolatileContent, keys: set[int], blocks: Sequence[Block]) -> dict[int, ShapeStats]:
-    """Return the stats by path and number of words after a second fetch. keys: of the blocks that differed.
+    """Return the stats by path and number of words after a second fetch. keys: those of the blocks that differed.
 
     A block with gaps counts only if it differed, because its gaps hide whether it did not.
     """
     shape_stats = dict(volatile.shape_stats)
-    moved = {compute_shape_key(block) for block in blocks if compute_block_key(block) in keys}
-    for shape in moved | {compute_shape_key(block) for block in blocks if not volatile.has_gaps(block)}:
+    differed = {compute_shape_key(block) for block in blocks if compute_block_key(block) in keys}
+    for shape in differed | {compute_shape_key(block) for block in blocks if not volatile.has_gaps(block)}:
         before = shape_stats.pop(shape, ShapeStats())
-        shape_stats[shape] = ShapeStats() if shape in moved else ShapeStats(before.steady + 1)
+        shape_stats[shape] = ShapeStats() if shape in differed else ShapeStats(before.steady + 1)
     return keep_newest(shape_stats, MAX_PATHS)
 
 
@@ -188,11 +196,12 @@ def learn_replaced_words(
     after: Block,
     *,
     unconfirmed: UnconfirmedPatterns,
-    moved: Mapping[ParameterAtPath, bool],
+    differed: Mapping[ParameterAtPath, bool],
 ) -> VolatileContent | None:
-    """Return the volatile content after some words of a block differed in a second fetch; None if too few stayed.
+    """Return the volatile content after some words of a block differed in a second fetch; None if too many differed.
 
-    moved: whether each link parameter differed in this second fetch.
+    unconfirmed: patterns found by a single earlier second fetch.
+    differed: whether each link parameter differed in this second fetch.
     """
     old, new = volatile.get_words(before), volatile.get_words(after)
     if before.css_path != after.css_path or len(old) != len(new):
@@ -200,7 +209,7 @@ def learn_replaced_words(
     differing = {n for n in range(len(old)) if old[n] != new[n]}
     names = {parse_parameter_name(old[n]) for n in differing} if before.kind is BlockKind.LINK else {""}
     if all(names) and names == {parse_parameter_name(new[n]) for n in differing}:
-        return volatile if all(moved.get((name, compute_path_hash(old))) for name in names) else None
+        return volatile if all(differed.get((name, compute_path_hash(old))) for name in names) else None
     if not is_same_block(build_pattern(old, new), before.kind):
         return None
     return learn_differing_words(volatile, before.css_path, old, new, unconfirmed=unconfirmed)
@@ -224,15 +233,15 @@ def learn_differing_words(
             volatile = add_pattern(volatile, path, each)
         return add_pattern(volatile, path, pattern)
     others = (each for each in volatile.unconfirmed_patterns.get(shape, ()) if each != pattern)
-    doubted = {**volatile.unconfirmed_patterns, shape: (*others, pattern)[-MAX_PATTERNS_PER_SHAPE:]}
-    volatile = replace(volatile, unconfirmed_patterns=keep_newest(doubted, MAX_PATTERNS))
+    patterns = {**volatile.unconfirmed_patterns, shape: (*others, pattern)[-MAX_PATTERNS_PER_SHAPE:]}
+    volatile = replace(volatile, unconfirmed_patterns=keep_newest(patterns, MAX_PATTERNS))
     if gaps.keys().isdisjoint(proven):
         return volatile
     return add_pattern(volatile, path, tuple(each if n in proven else second[n] for n, each in enumerate(pattern)))
 
 
 def drop_gaps(volatile: VolatileContent, block: Block) -> VolatileContent:
-    """Drop everything known about the gaps of such a block."""
+    """Return the volatile content without the gaps that apply to a block."""
     words = volatile.get_words(block)
     shape = (block.css_path, len(words))
     other_patterns = {key: each for key, each in volatile.patterns.items() if key != shape}
@@ -246,26 +255,26 @@ def drop_gaps(volatile: VolatileContent, block: Block) -> VolatileContent:
 
 
 def add_pattern(volatile: VolatileContent, path: int, pattern: WordPattern) -> VolatileContent:
-    """Add a pattern.
+    """Return the volatile content with one more pattern.
 
-    If a known pattern has the same gaps and only other words differ, the gaps apply regardless of these words.
+    If a known pattern has the same gaps and other words, the gaps apply regardless of the other words.
     """
     shape = (path, len(pattern))
     others: list[WordPattern] = []
-    anywhere = dict(volatile.path_gaps)
+    path_gaps = dict(volatile.path_gaps)
     for known_pattern in volatile.patterns.get(shape, ()):
         if known_pattern == pattern:
             continue
         others.append(known_pattern)
         if list_gaps(known_pattern) == list_gaps(pattern):
-            anywhere[shape] = {**anywhere.get(shape, {}), **list_gaps(pattern)}
+            path_gaps[shape] = {**path_gaps.get(shape, {}), **list_gaps(pattern)}
     patterns = {key: each for key, each in volatile.patterns.items() if key != shape}
     patterns[shape] = (*others, pattern)[-MAX_PATTERNS_PER_SHAPE:]
-    newest, gaps = keep_newest(patterns, MAX_PATTERNS), keep_newest(anywhere, MAX_PATTERNS)
+    newest, gaps = keep_newest(patterns, MAX_PATTERNS), keep_newest(path_gaps, MAX_PATTERNS)
     return replace(volatile, patterns=newest, path_gaps=gaps)
 
 
-TEST_INTERVAL = 50  # visits where only masked blocks differ, per test
+TEST_INTERVAL = 50  # of the visits where only masked blocks differ, one in this many is a test
 DOUBTED_TEST_INTERVAL = 5  # the same if a masked block did not differ in its last second fetch
 
 
@@ -280,7 +289,8 @@ def find_hidden_blocks(before: BlockList, after: BlockList, volatile: VolatileCo
 def needs_test(blocks: Sequence[Block], volatile: VolatileContent, *, page: PageKey, visits: int) -> bool:
     """Return whether this visit should test, with a second fetch, if the hidden blocks still differ within seconds.
 
-    visits: the domain's visits so far. The choice is deterministic and does not prefer any page.
+    blocks: the hidden blocks (`find_hidden_blocks`).
+    visits: the number of the domain's visits so far. The choice is deterministic and does not prefer any page.
     """
     if not blocks:
         return False

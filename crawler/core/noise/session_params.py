@@ -1,7 +1,7 @@
 """Volatile link parameters: sessions and tokens, whose value does not affect where a link leads.
 
-A parameter that differs within seconds at one path (/go?id=7) proves nothing about another path (/file.php?id=17),
-unless it differs at several paths and is stable at hardly any.
+A parameter that differs within seconds at one path (/go?id=7) may be significant at another (/file.php?id=17). If it
+differs at several paths and is steady at hardly any, it is volatile everywhere.
 """
 
 from collections import defaultdict
@@ -16,17 +16,18 @@ from crawler.core.page.outline import Block, BlockKind
 
 MAX_PARAMETERS = 1024  # names; a site that generates more of them has links that are noise
 MAX_NAME_CHARS = 200
-MAX_PATHS_PER_NAME = 16  # paths stored per name
-# Paths at which a parameter must be volatile to count as volatile everywhere, except where it is stable.
+MAX_PATHS_PER_NAME = 16  # per name, volatile and steady ones each
+# Paths at which a parameter must be volatile to count as volatile everywhere, except where it is steady.
 ENOUGH_VOLATILE_PATHS = 3
-MAX_STEADY_SHARE = 0.25  # maximum of stable paths per volatile path
+MAX_STEADY_SHARE = 0.25  # maximum number of steady paths per volatile path
 
 
 @dataclass(frozen=True, slots=True)
 class LinkParameter:
     """The behavior of one link parameter in second fetches.
 
-    volatile_paths: paths at which it differed, by compute_path_hash.  steady_paths: other paths.
+    volatile_paths: paths at which it differed, by compute_path_hash.
+    steady_paths: other paths at which it was found.
     """
 
     volatile_paths: Mapping[int, VolatilityCount] = field(default_factory=dict)
@@ -63,8 +64,9 @@ def has_doubted_parameter(parameters: LinkParameters, words: Words) -> bool:
     return any(each.volatile_paths.get(path, UNPROVEN).steady > 0 for each in known_parameters)
 
 
-def parse_parameter_name(step: str) -> str:
-    name, equals, _ = step.partition("=")
+def parse_parameter_name(word: str) -> str:
+    """Return the name of the parameter in a word of a link, or "" for another part of the URL."""
+    name, equals, _ = word.partition("=")
     return name if equals else ""
 
 
@@ -94,23 +96,23 @@ def _group_values(blocks: Iterable[Block]) -> Mapping[ParameterAtPath, set[str]]
     return values
 
 
-def learn_parameters(before: LinkParameters, moved: Mapping[ParameterAtPath, bool]) -> LinkParameters:
-    """Return the parameters after one second fetch. moved: whether each parameter found there differed."""
+def learn_parameters(before: LinkParameters, outcomes: Mapping[ParameterAtPath, bool]) -> LinkParameters:
+    """Return the parameters after one second fetch. outcomes: whether each parameter found there differed."""
     parameters = dict(before)
-    for name in sorted({name for (name, _), has_moved in moved.items() if has_moved}):
+    for name in sorted({name for (name, _), differed in outcomes.items() if differed}):
         parameters[name] = parameters.pop(name, LinkParameter())
-    for (name, path), has_moved in sorted(moved.items()):
+    for (name, path), differed in sorted(outcomes.items()):
         if name in parameters:
-            parameters[name] = _update_parameter(parameters[name], path, moved=has_moved)
+            parameters[name] = _update_parameter(parameters[name], path, differed=differed)
     return keep_newest({name: each for name, each in parameters.items() if each.volatile_paths}, MAX_PARAMETERS)
 
 
-def _update_parameter(parameter: LinkParameter, path: int, *, moved: bool) -> LinkParameter:
+def _update_parameter(parameter: LinkParameter, path: int, *, differed: bool) -> LinkParameter:
     is_new_path = path not in parameter.volatile_paths and path not in parameter.steady_paths
-    if moved and is_new_path and parameter.is_volatile_everywhere:
-        return parameter  # otherwise the links of one page would push out those of all others
+    if differed and is_new_path and parameter.is_volatile_everywhere:
+        return parameter  # otherwise the paths of one page's links would displace all others
     volatile_paths, steady_paths = dict(parameter.volatile_paths), dict(parameter.steady_paths)
-    proof = volatile_paths.pop(path, UNPROVEN).add_fetch(differed=moved)
+    proof = volatile_paths.pop(path, UNPROVEN).add_fetch(differed=differed)
     if proof != UNPROVEN:
         steady_paths.pop(path, None)
         return LinkParameter(keep_newest(volatile_paths | {path: proof}, MAX_PATHS_PER_NAME), steady_paths)

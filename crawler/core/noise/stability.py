@@ -4,25 +4,23 @@ from dataclasses import dataclass, replace
 
 from crawler.core.http.urls import PageKey
 
-# Second fetches in which a path may be stable for each in which it differed as a whole: of a few banners in rotation,
-# two can be equal. A fetch in which only some of its blocks differed counts twice, because the other blocks are the
-# page's own.
+# A path is unstable if it was steady in fewer than this many second fetches per one in which most of its blocks
+# differed: of a few banners in rotation, two can be equal.
 UNSTABLE_FACTOR = 2
+# A second fetch in which some of its blocks differed counts as this many steady ones: the others are the page's own.
 MIXED_FACTOR = 2
-# Second fetches in which a path differed as a whole, and their pages, before it is unstable: one bad fetch proves
-# nothing.
-ENOUGH_UNSTABLE = 3
-ENOUGH_PAGES = 2
+ENOUGH_UNSTABLE = 3  # second fetches in which most blocks of a path differed, before it is unstable
+ENOUGH_PAGES = 2  # distinct pages of these fetches: one bad response proves nothing
 # Second fetches in which texts appeared or disappeared at a path: a single text may have been edited in between.
 ENOUGH_DIFFERED = 2
 
 
 @dataclass(frozen=True, slots=True)
 class PathStats:
-    """The second fetches that found a path, by outcome.
+    """The second fetches of pages with a path, counted by what happened to the blocks of that path.
 
-    steady: no block differed.  unstable: most blocks differed.  mixed: some blocks differed.
-    pages: the first pages on which the path was unstable.
+    steady: none differed.  unstable: most differed.  mixed: some differed.
+    pages: the first pages on which most differed, at most ENOUGH_PAGES.
     """
 
     steady: int = 0
@@ -42,12 +40,12 @@ class PathStats:
 
     @property
     def is_alternating(self) -> bool:
-        """Return whether all texts at the path appear and disappear, and often enough."""
+        """Return whether all texts at the path appear and disappear within seconds, and did so often enough."""
         return self.is_volatile and not self.mixed and self.steady < STEADY * self.unstable
 
     @property
     def is_unstable(self) -> bool:
-        """Return whether the path differs from fetch to fetch, as enough second fetches on several pages showed."""
+        """Return whether most blocks of the path differ from fetch to fetch, as enough second fetches showed."""
         is_proven = self.unstable >= ENOUGH_UNSTABLE and len(self.pages) >= ENOUGH_PAGES
         return is_proven and UNSTABLE_FACTOR * self.unstable > self.steady + MIXED_FACTOR * self.mixed
 
@@ -56,7 +54,8 @@ class PathStats:
 class ShapeStats:
     """The second fetches that found blocks of one path and number of words.
 
-    steady: how many in a row showed no difference.  changes: significant changes since the last second fetch.
+    steady: the number of fetches in a row without a difference.
+    changes: the number of significant changes since the last second fetch.
     """
 
     steady: int = 0
@@ -65,12 +64,12 @@ class ShapeStats:
 
 @dataclass(frozen=True, slots=True)
 class CounterStats:
-    """How well numbers with one path and context matched the elapsed time since their last mismatch.
+    """How often numbers with one path and context grew by the elapsed time (a match), since their last mismatch.
 
-    agreements: the number of matches.  units: indices into relative_time.UNITS_S that match all of them.
-    growths: the first different growths above 1.  fast_pages: the first pages whose number grew by more than 1.
+    agreements: the number of matches.  units: the time units that fit all of them, as indices of relative_time.UNITS_S.
+    growths: different growths above 1.  fast_pages: the first pages whose number grew by more than 1.
     slow_pages: pages whose number grew by 1, as is usual with daily visits.
-    misses: the number of mismatches ever.
+    misses: the number of all mismatches.
     """
 
     agreements: int = 0
@@ -83,9 +82,9 @@ class CounterStats:
 
 @dataclass(frozen=True, slots=True)
 class StampStats:
-    """The visits where only a stamp of one position and form differed, since its last mismatch.
+    """The visits where a stamp of one position and form differed.
 
-    matches: how often it matched.  misses: the number of mismatches ever.
+    matches: how often it matched the time of the visit since the last mismatch.  misses: the number of all mismatches.
     """
 
     matches: int = 0
@@ -93,13 +92,13 @@ class StampStats:
 
 
 ENOUGH_DIFFERENCES = 2  # second fetches; a text that differed in one may have been edited in between
-MAX_DIFFERENCES = 8
-STEADY = 4  # second fetches in a row without a difference, for each with one, that end the proof
+MAX_DIFFERENCES = 8  # that count
+STEADY = 4  # a proof ends after this many second fetches in a row without a difference, per fetch with one
 
 
 @dataclass(frozen=True, slots=True)
 class VolatilityCount:
-    """A count of second fetches.
+    """The second fetches that tested whether one thing, such as a block, is volatile.
 
     differences: how many showed a difference, at most MAX_DIFFERENCES.  steady: how many since then did not.
     """
@@ -109,7 +108,7 @@ class VolatilityCount:
 
     @property
     def is_proven(self) -> bool:
-        """Return whether the count proves volatility."""
+        """Return whether enough fetches showed a difference."""
         return self.differences >= ENOUGH_DIFFERENCES
 
     def add_fetch(self, *, differed: bool) -> "VolatilityCount":

@@ -1,4 +1,4 @@
-"""The words of a block and patterns of words, the unit of comparison; and helpers that bound learned mappings."""
+"""The words of a block and patterns of words, by which blocks are compared; and helpers that bound learned mappings."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -6,17 +6,17 @@ from functools import lru_cache
 from itertools import islice
 from typing import TypeVar
 
-from crawler.core.page.fingerprint import IDEOGRAPHS
+from crawler.core.page.fingerprint import UNSPACED
 from crawler.core.page.outline import Block, BlockKind
 
 Words = tuple[str, ...]
 
 # Numbers keep their points, dates their dashes, and thousands their spaces: 19.99 is one word, and so is 1 000.
 _WORD = re.compile(
-    rf"\d{{1,3}}(?: \d{{3}})+(?!\w)|[{IDEOGRAPHS}]"
-    rf"|[^\W{IDEOGRAPHS}]+(?:[.,:/'’\-][^\W{IDEOGRAPHS}]+)*|[^\w\s]"  # noqa: RUF001  the typographic apostrophe
+    rf"\d{{1,3}}(?: \d{{3}})+(?!\w)|[{UNSPACED}]"
+    rf"|[^\W{UNSPACED}]+(?:[.,:/'’\-][^\W{UNSPACED}]+)*|[^\w\s]"  # noqa: RUF001  the typographic apostrophe
 )
-_STEP = re.compile(r"[^/?&;#]+")  # of a URL: its host, each path segment, each parameter
+_URL_PART = re.compile(r"[^/?&;#]+")  # the scheme, the host, each path segment, each parameter
 _NUMBER = re.compile(r"\d+(?:[., '’]\d{3}(?!\d))*(?:[.,]\d+)?")  # noqa: RUF001
 _CACHE_SIZE = 16_384
 
@@ -25,8 +25,8 @@ NUMBER = "\0"  # replaces a number; pages never contain it
 
 @lru_cache(_CACHE_SIZE)
 def split_words(block: Block) -> Words:
-    """Return the words of a block in order; for a link, its path segments and parameters."""
-    pattern = _STEP if block.kind is BlockKind.LINK else _WORD
+    """Return the words of a block in order; for a link, the parts of its URL."""
+    pattern = _URL_PART if block.kind is BlockKind.LINK else _WORD
     return tuple(pattern.findall(block.text))
 
 
@@ -37,21 +37,21 @@ def mask_numbers(word: str) -> str:
 
 
 def select_numbers(words: Iterable[str]) -> Words:
-    """Return the words with a digit: a price that goes up and down is a change each time."""
+    """Return the words that contain a number."""
     return tuple(word for word in words if NUMBER in mask_numbers(word))
 
 
-WordPattern = tuple[str, ...]  # a block's words, with a gap for each volatile one: ANY, or the word with NUMBER
+WordPattern = tuple[str, ...]  # a block's words, with a gap for each volatile one: ANY, or a word that contains NUMBER
 
 ANY = ""
 
-MIN_COMMON_SHARE = 0.5  # from which on two wordings are the same block
+MIN_COMMON_SHARE = 0.5  # share of equal words from which on two texts are versions of the same block
 
 ORIGIN_WORDS = 2  # scheme and host of a link, equal in all internal links
 
 
 def build_pattern(one: Words, other: Words) -> WordPattern:
-    """Return the pattern of two wordings of equal length: equal words stay, others become gaps."""
+    """Return the pattern of two texts with the same number of words: equal words stay, others become gaps."""
     pairs = zip(one, other, strict=True)
     return tuple(a if a == b else mask_numbers(a) if mask_numbers(a) == mask_numbers(b) else ANY for a, b in pairs)
 
@@ -71,9 +71,10 @@ def matches_words(pattern: WordPattern, words: Words) -> bool:
 
 
 def is_same_block(pattern: WordPattern, kind: BlockKind) -> bool:
-    """Return whether two wordings have enough words in common to be the same block. Numbers and signs do not count.
+    """Return whether two texts have enough words in common to be versions of the same block.
 
-    kind: the kind of the block. A link of two path segments of which one differs leads elsewhere.
+    pattern: the pattern of both (`build_pattern`). Its numbers and signs do not count.
+    Of a link, more than half must be equal: if one of two path segments differs, it leads elsewhere.
     """
     if kind is BlockKind.LINK:
         compared = pattern[ORIGIN_WORDS:]
@@ -85,7 +86,7 @@ def is_same_block(pattern: WordPattern, kind: BlockKind) -> bool:
 K = TypeVar("K")
 V = TypeVar("V")
 
-# A value beyond a quarter of the limit is dropped, because it would push out all others.
+# A value longer than this part of the limit is dropped, because it would displace all others.
 MAX_SHARE_DIVISOR = 4
 
 
@@ -104,8 +105,8 @@ def keep_newest_within(
 ) -> Mapping[K, tuple[V, ...]]:
     """Return the newest values of a mapping within max_values and max_chars, or the mapping itself if it fits.
 
-    The last key is the newest, and so is the last value of each key.  length: returns the size of a value in
-    characters.
+    The last key is the newest, and so is the last value of each key.
+    length: returns the number of characters of a value.
     """
     sized_values = [(key, value, length(value)) for key, values in entries.items() for value in values]
     if len(sized_values) <= max_values and sum(size for *_, size in sized_values) <= max_chars:

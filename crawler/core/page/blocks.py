@@ -46,11 +46,11 @@ B = TypeVar("B")
 
 @dataclass(slots=True)
 class OpenBlocks(Generic[B]):
-    """A lookup of the block that each element's own text belongs to, cached by element number.
+    """A lookup of the block that each element's own text belongs to, cached by the element's number (mem_id).
 
     outside: the value outside of all blocks.
     enter_element: returns the block of an element, given that of its parent. It is called for block elements, hidden
-    elements and those in `others`.
+    elements and those with numbers in `others`.
     """
 
     blocks_by_number: dict[int, B]
@@ -80,9 +80,9 @@ class OpenBlocks(Generic[B]):
 
 @dataclass(slots=True)
 class _BoilerplateBlocks:
-    """The boilerplate blocks of a page.
+    """The boilerplate blocks of a page. A block has the number of its element.
 
-    roles: elements with an ARIA role of boilerplate.  content: blocks within the content.
+    roles: elements with an ARIA role of boilerplate.  content: blocks within a main or article element.
     """
 
     roles: frozenset[int]
@@ -108,8 +108,8 @@ class _BoilerplateBlocks:
 def split_blocks(tree: LexborHTMLParser) -> Iterator[tuple[str, bool]]:
     """Yield the visible text of each block as written, and whether the block is boilerplate.
 
-    A block is the text in one block element, up to the next block element within it or a <br>. Between blocks, entries
-    of whitespace alone may occur.
+    A block is the text in one block element, up to the next block element within it or a <br>. Some of the texts may
+    be empty or consist of whitespace.
     """
     root = tree.root
     if root is None:
@@ -124,7 +124,7 @@ def split_blocks(tree: LexborHTMLParser) -> Iterator[tuple[str, bool]]:
         kind = node.tag_id
         if kind == TEXT_ID:
             text = get_text(node)
-            if text.isspace():  # its block does not matter: it is only between words or at an end
+            if text.isspace():  # whitespace between two words, or at the end of a block, whichever block it is in
                 texts.append(" ")
                 continue
             parent = node.parent

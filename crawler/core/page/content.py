@@ -81,7 +81,7 @@ def extract_content(
 
     url: the base of relative links.  content_type, robots_tag, refresh: the HTTP headers, unchanged.
     markup: the parsed web page, if the caller has it already.  reader: reads this body instead, as a non-HTML document.
-    A page built to be too expensive to parse is read only in part (see page/html).
+    A page built to be too expensive to parse is read only in part (see page/html.py).
     """
     header_refresh = _parse_refresh(refresh or "", base=url, url=url)
     if reader is None and detect_kind(body, content_type) == "html":
@@ -164,6 +164,7 @@ _LINKS = (
     # The other pages of a paginated list. Not rel=alternate: that is the same page in another form.
     "link[href][rel~=next i],link[href][rel~=prev i]"
 )
+# Directives with a value after the colon; any other word before a colon is the name of a crawler.
 _NAMED_DIRECTIVES = ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview")
 
 

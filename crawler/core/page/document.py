@@ -1,4 +1,4 @@
-"""Bodies that are not web pages: their content as a value, and JSON as lines."""
+"""The content of bodies that are not web pages, and a reader of JSON."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from crawler.core.http.urls import Url, normalize_urls
 
-PART_CHARS = 1 << 17
+PART_CHARS = 1 << 17  # of a text whose words are separated at once
 _PART_END = re.compile(r"\s")
 
 MAX_JSON_CHARS = 4_000_000  # of the source; at most a million values, in four seconds

@@ -9,20 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 from xxhash import xxh3_64_digest, xxh3_64_intdigest
 
-with warnings.catch_warnings(action="ignore", category=SyntaxWarning):  # where Python compiles it for the first time
+with warnings.catch_warnings(action="ignore", category=SyntaxWarning):  # of invalid escapes in simhash
     from simhash import Simhash
 
 Fingerprint = NewType("Fingerprint", int)  # unsigned, 64 bit
 
-SHINGLE_WORDS = 3  # unrelated pages with a common vocabulary are then at least 24 bits apart; with letters, only 12
+# With shingles of three words, unrelated pages with a common vocabulary are at least 24 bits apart; with shingles of
+# letters, only 12.
+SHINGLE_WORDS = 3
 MAX_CHARS = 2_000_000  # of the text, before it is split into words
-MAX_WORDS = 100_000  # takes 30 ms; later words affect the digest, but not the change magnitude
+MAX_WORDS = 100_000  # hashing them takes 30 ms; further words do not count toward the fingerprint
 MAX_BYTE = 255
 
-# Chinese, Japanese and Korean have no spaces between words; each character counts as a word.
-IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
-_WORD_OR_IDEOGRAPH = re.compile(rf"[^\W{IDEOGRAPHS}]+|[{IDEOGRAPHS}]")
+# Each character of Chinese, Japanese and Korean scripts counts as a word, because most texts have no spaces in between.
+UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_UNSPACED_CHAR = re.compile(f"[{UNSPACED}]")
+_WORD_OR_UNSPACED_CHAR = re.compile(rf"[^\W{UNSPACED}]+|[{UNSPACED}]")
 _NO_WORD = re.compile(r"[^\w\x00-\x7f]")
 _SPACED = bytes(byte if byte >= 0x80 or chr(byte).isalnum() or byte == ord("_") else ord(" ") for byte in range(256))
 
@@ -57,12 +59,12 @@ def _count_set_bits(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def split_text_words(text: str) -> list[bytes]:
     r"""Return the lower-case words of a text in UTF-8, as the expression \w+ finds them, in half its time.
 
-    Each ideograph is a word. All other characters become spaces, at which the text is split.
+    Each character in UNSPACED is a word.
     """
     text = text.lower()
     if not text.isascii():
-        if _IDEOGRAPH.search(text):
-            return [word.encode() for word in _WORD_OR_IDEOGRAPH.findall(text)]
+        if _UNSPACED_CHAR.search(text):
+            return [word.encode() for word in _WORD_OR_UNSPACED_CHAR.findall(text)]
         text = _NO_WORD.sub(" ", text)
     return text.encode().translate(_SPACED).split()
 

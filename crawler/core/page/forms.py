@@ -16,7 +16,8 @@ _NEVER_SENT = frozenset({"button", "image", "reset", "file"})
 class LoginForm:
     """A form with all fields of a login.
 
-    action: the URL to send it to.  is_post: otherwise its fields would appear in a URL.
+    action: the URL to send it to, or None if it is invalid.
+    is_post: whether it is sent with POST; with GET, its fields would appear in a URL.
     controls: the names and values that a browser would send unchanged, mainly hidden fields.
     """
 

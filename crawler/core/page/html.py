@@ -15,10 +15,12 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 from crawler.core.http.urls import Url, normalize_url
 from crawler.core.page.charset import decode_body
 
-FREE_TAGS = 1000  # with fewer, nothing takes more than a second and 100 MB, and counting would cost more than it saves
+# A page within both bounds takes at most a second and 100 MB; estimating its cost would take longer than it saves.
+FREE_TAGS = 1000
 FREE_CHARS = 65_536
+# Maximum estimates for any page:
 TREE_STEPS = 20_000_000  # a tenth of a second of parsing
-FORMATTED_NODES = 200_000  # 75 MB
+FORMATTED_NODES = 200_000  # copies of unclosed formatting elements, in 75 MB
 READING_BYTES = 120_000_000  # of memory, for a page and everything built from it; two seconds
 BYTES_PER_TAG = 500
 BYTES_PER_CHAR = 8
@@ -36,7 +38,7 @@ _TAG = re.compile(
     r"""<(?: !-- | (/?) ([a-zA-Z][^\s/>]*+) ( [^>=]*+ (?: = (?: \s*+ (?: "[^"]*+" | '[^']*+' ) )?+ [^>=]*+ )*+ ) )""",
     re.VERBOSE,
 )
-# the empty name is that of comments
+# Where elements with raw text end, by name; the empty name stands for comments.
 _ENDS = {"": re.compile("--!?>"), **{name: re.compile(f"(?i)</{name}") for name in _RAW}}
 
 

@@ -12,6 +12,7 @@ SNIFFED_BYTES = 1445  # WHATWG MIME sniffing, 5.1
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _XML_TYPES = frozenset({"text/xml", "application/xml"})
 _JSON_TYPES = frozenset({"application/json", "text/json"})
+# With these types, the bytes decide.
 _UNSURE_TYPES = frozenset({"", "application/octet-stream", "unknown/unknown", "application/unknown", "*/*"})
 _TEXT_TYPES = frozenset({"application/javascript", "application/x-javascript", "application/ecmascript"})
 _PDF = b"%PDF-"

@@ -30,6 +30,7 @@ from crawler.core.page.selectors import FULL_VIEW, View, find_matching
 MAX_BLOCKS = 20_000  # per page; all text after them becomes one block
 MAX_BLOCK_CHARS = 100_000  # per block; the rest of the text is replaced by its digest
 DIGEST_CHARS = 32
+# Maximum number of words of a block that only offers translations: of its label, and in addition per language.
 LABEL_WORDS = 5  # such as "This page is available in:"
 WORDS_OF_LANGUAGE = 3  # such as "Brazilian Portuguese |"
 
@@ -48,8 +49,8 @@ class BlockKind(StrEnum):
 class Block(PickledAsCall):
     """One block of a page.
 
-    css_path: a hash of the tags and classes of the enclosing elements. Numbers in classes are left out, so that the
-    path stays the same when rows are added or removed.
+    css_path: a hash of the tags and classes of the enclosing elements. Numbers and codes in classes are left out, so
+    that the path stays the same when rows are added or removed.
     tag_path: a hash of the tags alone. It follows from css_path and is ignored in comparisons.
     """
 
@@ -125,7 +126,7 @@ def get_left_out_hash(blocks: BlockList) -> int:
 
 
 def is_watched(blocks: BlockList) -> bool:
-    """Return whether the blocks were selected by a user's watch rules; such blocks are never noise by their form."""
+    """Return whether a user's watch rules selected the blocks. Build stamps are not learned from such blocks."""
     return bool(blocks) and blocks[0] == Block(_WATCHED, "")
 
 
@@ -159,7 +160,7 @@ _CODE = re.compile(r"(?<![^\s_-])(?:\d+|(?=[^\s_-]*\d)[^\s_-]{5,})(?![^\s_-])")
 class _OpenBlock:
     """An open block element whose text is being collected.
 
-    css_path, tag_path: as in Block.  is_shown: whether readers see it.  is_watched: whether it is compared.
+    css_path, tag_path: as in Block.  is_shown: whether readers see it.  is_watched: whether watch rules select it.
     """
 
     css_path: int
@@ -243,10 +244,11 @@ def _is_empty(node: LexborNode) -> bool:
 def _flush_block(
     block: _OpenBlock, texts: list[str], pointers: list[_Pointer], translations: list[_OpenBlock]
 ) -> Iterator[Block]:
-    """Yield the text of a block and its links and images, except blocks that only offer translations.
+    """Yield the text of a block and its links and images, unless the block only offers translations of the page.
 
     Otherwise each new translation would change all other translations. One link may lead to the page's own language.
-    translations: the enclosing blocks of links to translations; the next block may begin with one.
+    translations: the enclosing blocks of links to translations.
+    All three lists are emptied; links of the next block stay in `translations`.
     """
     text = _collapse_text("".join(texts))
     links = sum(within is block for within in translations)

@@ -19,7 +19,8 @@ MAX_PAGES = 3000  # three seconds; no manual on the web is longer
 MAX_CHARS = 4_000_000  # 3000 full pages
 MAX_URI_BYTES = 8192
 MAX_TITLE_BYTES = 16_384
-# Times the usual line spacing. LaTeX sets headings, list items and paragraphs from 1.2 on.
+# Maximum distance of two lines of one paragraph, relative to the usual one on the page. LaTeX separates headings, list
+# items and paragraphs by 1.2 or more.
 MAX_LINE_STEP = 1.15
 
 _LINE_END = "\r\n"

@@ -13,9 +13,9 @@ from selectolax.lexbor import LexborHTMLParser
 from crawler.core.http.urls import Url, normalize_urls
 from crawler.core.page.html import Markup
 
-MAX_SHELL_CHARS = 200  # of text; a page with less leaves the rest to its scripts
+MAX_SHELL_CHARS = 200  # of main text; in a page with more, scripts are not expected to write all of it
 MIN_TEXT_SHARE = 0.01  # of the HTML's characters; a page with less text is mostly code and data
-MAX_ROOT_CHARS = 100  # of text in an application's root that is not filled yet: "Loading, please wait"
+MAX_ROOT_CHARS = 100  # of text in an application's root element that is not filled yet: "Loading, please wait"
 MIN_MESSAGE_WORDS = 4  # of a message for readers without scripts
 MIN_DATA_LINKS = 3  # paths in the page's data that are not among its links
 MAX_DATA_CHARS = 500_000  # of one page's data that is searched
@@ -26,8 +26,8 @@ class ScriptSign(StrEnum):
     """A sign that scripts write a part of a page."""
 
     SHELL = "shell"  # the page has almost no text
-    LITTLE_TEXT = "little_text"  # in relation to its size
-    EMPTY_ELEMENT = "empty_place"  # an application's root, a list or a custom element without content
+    LITTLE_TEXT = "little_text"  # the page has little text in relation to its size
+    EMPTY_ELEMENT = "empty_place"  # an application's root element, a list or a custom element without content
     PLACEHOLDER = "placeholder"  # "Loading ...", or template syntax in the text
     NOSCRIPT = "noscript"  # a message for readers without scripts
     DATA_LINKS = "data_links"  # paths that occur only in the page's data

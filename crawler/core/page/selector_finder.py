@@ -12,11 +12,11 @@ WHOLE_PAGE_TAGS = {"html", "body"}  # an element that contains the whole page
 
 
 def find_selector(body: bytes, content_type: str, text: str) -> str:
-    """Return a CSS selector for the smallest element that contains a text; empty if only the whole page does, or
-    nothing.
+    """Return a CSS selector for the smallest element that contains a text; empty if no element within the page does.
 
-    text: with single spaces between words.  The selector uses ids and classes if there are any, else the position among
-    siblings, so that it finds the same element in the page's next version.
+    The selector uses ids and classes if there are any, else the position among siblings, so that it finds the same
+    element in the page's next version.
+    text: with single spaces between words.
     """
     root = parse_html(body, content_type).tree.root
     if root is None or not text:

@@ -11,7 +11,7 @@ from crawler.core.http.expressions import Expression
 MAX_CHARS = 500  # of a selector or an expression
 XPATH = "xpath:"  # prefix of an XPath
 
-_NOTHING = LexborHTMLParser("<p>")
+_EMPTY_PAGE = LexborHTMLParser("<p>")  # to test selectors with
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class View:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Return the reasons why expressions are not used, one sentence each."""
+        """Return why expressions are not supported, one sentence each."""
         return tuple(pattern.refusal for pattern in self._text if pattern.refusal)
 
     def without_ignored(self, text: str) -> str:
@@ -70,13 +70,13 @@ class View:
         return any(pattern.search(text) for pattern in self._text)
 
     def split(self) -> "dict[str, View]":
-        """Split the view into one View per ignored selector and one for all watched ones, by their source."""
+        """Split the view into one View per selector to ignore and one for all selectors to watch, by a label."""
         views = {selector: View(ignore=(selector,)) for selector in self.ignore}
         return views | ({f"only {' and '.join(self.watch)}": View(watch=self.watch)} if self.watch else {})
 
 
 def find_matching(tree: LexborHTMLParser, selectors: tuple[str, ...]) -> frozenset[int]:
-    """Return the numbers of the elements that any of the selectors finds."""
+    """Return the mem_ids of the elements that any of the selectors finds."""
     selected = {node.mem_id for selector in selectors if not selector.startswith(XPATH) for node in tree.css(selector)}
     paths = [selector.removeprefix(XPATH) for selector in selectors if selector.startswith(XPATH)]
     if not paths:
@@ -93,7 +93,7 @@ def _check_selector(selector: str) -> None:
         check_xpath(selector.removeprefix(XPATH))
         return
     try:
-        _NOTHING.css(selector)
+        _EMPTY_PAGE.css(selector)
     except SelectolaxError as error:
         hint = f"; write an XPath as {XPATH}{selector}" if selector.startswith(("/", "(", ".//")) else ""
         raise ValueError(f"{selector!r} is not a CSS selector{hint}") from error

@@ -54,7 +54,7 @@ def build_snapshot(
 class Parsed(PickledAsCall):
     """A parsed body: its content and digests. The version's number is 0, because it is not assigned yet.
 
-    blocks: empty if not requested.  sample: hashes of the text (core/novelty.py).
+    blocks: empty if not requested.  sample: a few hashes of the text (see sample_text in core/novelty.py), or empty.
     """
 
     content: PageContent

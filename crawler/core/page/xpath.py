@@ -1,6 +1,6 @@
 """XPath for trees of selectolax, which does not support it: the tree is copied to lxml.
 
-The copy has the same elements in the same order. Each result maps back to its original by number.
+The copy has the same elements in the same order. Each element has the number (mem_id) of its original.
 """
 
 import re
@@ -43,7 +43,7 @@ def check_xpath(expression: str) -> None:
 
 
 def find_elements(expressions: Iterable[str], tree: LexborHTMLParser) -> Iterator[int]:
-    """Yield the numbers of the elements that any expression finds. An expression that fails on this page finds nothing.
+    """Yield the mem_ids of the elements that any expression finds. An expression that fails on this page finds nothing.
 
     Names are lower-case and without namespaces. The running time of an expression is unbounded.
     """

@@ -1,7 +1,7 @@
 """The results of a domain's renders by URL template, and the decision which pages to render.
 
 Pages of one template are counted separately by the evidence in their HTML (RenderEvidence): a search page among
-articles proves nothing about the articles.
+articles proves nothing about the articles. A probe is a render that tests whether such pages need a browser.
 """
 
 from collections.abc import Mapping
@@ -23,39 +23,43 @@ from crawler.core.rendering.outcome import (
 
 RenderMode = Literal["auto", "always", "never"]
 
-MAX_TEMPLATES = 400  # per domain, counted per kind of evidence; the pages of further templates share one
-OTHER_TEMPLATES = "*"  # the shared template
+MAX_TEMPLATES = 400  # per domain, counted per kind of evidence; the pages of further templates are counted together
+OTHER_TEMPLATES = "*"  # stands for these further templates
 ALL_TEMPLATES = "**"  # stands for all templates of a domain
-MAX_ADDITIONS = 512  # the latest ones are kept
+MAX_ADDITIONS = 512  # per domain; the latest ones are kept
 MAX_UNRENDERED = 1000  # pages stored without their scripts; the latest ones are kept
 EVERYWHERE = 0  # replaces a page: at least two pages had the addition
 RENDER_DECAY = 0.9  # weight of a render relative to the next one: a redesign takes effect after ten pages
 
-NEEDED_SHARE = 0.2  # of a template's renders with a gain, from which on all its pages are rendered
-# A banner that scripts add to every page is a gain of the first rendered page, so a second page must confirm it.
+NEEDED_SHARE = 0.2  # minimum share of a template's renders with a gain, for all its pages to be rendered
+# Minimum number of renders with a gain (TemplateRenders.gains), for all pages of a template to be rendered. A banner
+# that scripts add to every page is a gain of the first rendered page, so a second page must confirm a gain.
 MIN_GAINS = {RenderEvidence.NONE: 1.5, RenderEvidence.PARTIAL: 1.5, RenderEvidence.SHELL: 1.0}
-FIRST_PROBES = {RenderEvidence.NONE: 0, RenderEvidence.PARTIAL: 1, RenderEvidence.SHELL: 2}
-MIN_EVIDENT_SHARE = 0.2  # of a template's pages with evidence of a missing part, from which on one of them is probed
-ENOUGH_EVIDENT = 8  # pages with evidence, from which on that share is known
-PROBE_AGAIN_AFTER = 100  # unrendered pages, times the fruitless probes plus one: renewed probes are below 1 % of visits
-MAX_FRUITLESS = 9  # fruitless probes in a row that count for it
-PROBE_BLINDLY_AFTER = 1000  # the same for pages without evidence
-NEXT_CANDIDATE_AFTER = 50  # pages, if the page selected for a probe is no longer available
-# fruitless probes per domain
+FIRST_PROBES = {RenderEvidence.NONE: 0, RenderEvidence.PARTIAL: 1, RenderEvidence.SHELL: 2}  # per template
+MIN_EVIDENT_SHARE = 0.2  # minimum share of a template's pages with PARTIAL evidence, for one of them to be probed
+ENOUGH_EVIDENT = 8  # unrendered pages of a template with evidence, before one of them is selected for the first probe
+# A template is probed again after this many unrendered pages, times one plus its last renders in a row without a gain.
+PROBE_AGAIN_AFTER = 100
+MAX_FRUITLESS = 9  # maximum number of these renders that count
+PROBE_BLINDLY_AFTER = 1000  # replaces PROBE_AGAIN_AFTER for pages without evidence
+NEXT_CANDIDATE_AFTER = 50  # unrendered pages until another page is selected, because the selected one was not rendered
+# Maximum number of a domain's probes without a gain. It grows by one with each gain, and by a share of the domain's
+# pages with scripts.
 FREE_PROBES = {RenderEvidence.NONE: 0, RenderEvidence.PARTIAL: 3, RenderEvidence.SHELL: 8}
-FRUITLESS_SHARE = 0.01  # further fruitless probes, as a share of the domain's pages with scripts
+FRUITLESS_SHARE = 0.01
 MAX_FAILURES = 3  # incomplete renders in a row, which count as one render without gain
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateRenders:
-    """The results of renders of one template's pages.
+    """The results of renders of pages with one template and evidence.
 
-    tests: the number of renders.  weight, gains: decaying counts of all renders and of those with a gain; the newest
-    counts 1.
-    fruitless: the last renders in a row without a gain.
-    unrendered: pages with scripts that were not rendered.  unrendered_since: those since the last render.
-    requested_probes: pages selected for a probe since the last render.  failures: incomplete renders since then.
+    tests: the number of renders.
+    weight, gains: decaying counts of all renders and of those with a gain; the newest counts 1.
+    fruitless: the number of last renders in a row without a gain.
+    unrendered: the number of pages with scripts that were not rendered.  unrendered_since: those since the last render.
+    requested_probes: the number of pages selected for a probe since the last render.
+    failures: the number of incomplete renders since then.
     """
 
     tests: int = 0
@@ -78,8 +82,9 @@ class RenderMemory:
     """The results of a domain's renders, by template and evidence.
 
     additions: hashes of lines and links that scripts added, each with the first page that had it, or EVERYWHERE.
-    unrendered: pages with evidence that were stored without their scripts, each with the name of its counter.
-    pages: judged pages with scripts.  gains: renders with a gain.  fruitless_probes: probes without one.
+    unrendered: pages with evidence that were stored without their scripts, each with the key of its entry in
+    `templates` (see `build_name`).
+    pages, gains, fruitless_probes: the number of pages with scripts, of renders with a gain, and of probes without one.
     """
 
     templates: Mapping[str, TemplateRenders] = field(default_factory=dict)
@@ -93,7 +98,7 @@ class RenderMemory:
         return self.templates.get(self.build_name(template, evidence), TemplateRenders())
 
     def build_name(self, template: str, evidence: RenderEvidence) -> str:
-        """Return the name of the counter for pages of a template with this evidence."""
+        """Return the key in `templates` of pages of a template with this evidence."""
         name = f"{template} {evidence}"  # a URL contains no space
         is_counted_apart = template == ALL_TEMPLATES or name in self.templates or len(self.templates) < MAX_TEMPLATES
         return name if is_counted_apart else f"{OTHER_TEMPLATES} {evidence}"
@@ -109,7 +114,7 @@ class RenderMemory:
         return self.is_needed(ALL_TEMPLATES, RenderEvidence.SHELL)
 
     def may_be_needed(self, template: str) -> bool:
-        """Return whether some pages of the template are rendered."""
+        """Return whether all pages of the template with some kind of evidence are rendered."""
         return any(self.is_needed(template, each) for each in RenderEvidence)
 
     def list_common_additions(self, url: Url) -> frozenset[int]:
@@ -118,14 +123,13 @@ class RenderMemory:
         return frozenset(each for each, first in self.additions.items() if first != page)
 
     def has_probes_left(self, evidence: RenderEvidence, *, running: int = 0) -> bool:
-        """Return whether the domain may have one more probe of such a page. running: see is_probe_due."""
+        """Return whether the domain may have one more probe of a page with this evidence. running: see is_probe_due."""
         return self.fruitless_probes + running < FREE_PROBES[evidence] + FRUITLESS_SHARE * self.pages + self.gains
 
     def is_probe_due(self, template: str, evidence: RenderEvidence, *, running: int = 0) -> bool:
-        """Return whether the next page of a template with this evidence is rendered, to test whether such pages need
-        it.
+        """Return whether the next page of a template with this evidence should be probed.
 
-        running: renders in progress, which may have no gain.
+        running: the number of probes in progress, which may have no gain.
         """
         renders = self.get_template(template, evidence)
         if not self.has_probes_left(evidence, running=running):
@@ -136,7 +140,7 @@ class RenderMemory:
         return renders.unrendered_since >= after * (min(renders.fruitless, MAX_FRUITLESS) + 1)
 
     def _is_evidence_common(self, template: str) -> bool:
-        """Return whether enough pages of a template show a missing part to attribute it to the template."""
+        """Return whether a large share of a template's pages shows that a part is missing."""
         partial, plain = (self.get_template(template, each) for each in (RenderEvidence.PARTIAL, RenderEvidence.NONE))
         evident, others = partial.unrendered + partial.tests, plain.unrendered + plain.tests
         return evident >= MIN_EVIDENT_SHARE * (evident + others)
@@ -159,9 +163,9 @@ def choose_rendering(
     """Choose whether a web page that was read without its scripts is also rendered, and why.
 
     parsed: the page without its scripts; None if unknown.  mode: the user's setting.
-    is_stored: whether the page was visited before, so that a probe delays nothing.
-    is_stored_rendered: whether its last Snapshot, which the next one is compared with, is of a rendered page.
-    running: probes of the domain in progress, which may have no gain.
+    is_stored: whether the page was visited before; others are stored without their scripts first.
+    is_stored_rendered: whether its last Snapshot, with which it is compared, is of a rendered page.
+    running: the number of the domain's probes in progress, which may have no gain.
     """
     if mode != "auto":
         return RenderChoice(mode)
@@ -172,8 +176,8 @@ def choose_rendering(
     if is_stored_rendered or memory.is_needed(template, evidence):
         return RenderChoice.NEEDED
     if memory.is_probe_due(template, evidence):
-        # An application may have one template per page. If its other shells needed rendering, storing the first page of
-        # a template without its scripts has no use.
+        # An application may have one template per page. If other shells of the domain needed rendering, it is useless
+        # to store the first page of a template without its scripts.
         is_app = evidence is RenderEvidence.SHELL and memory.needs_shells
         is_now = (is_stored or is_app) and memory.has_probes_left(evidence, running=running)
         return RenderChoice.PROBE if is_now else RenderChoice.AWAITED
@@ -187,7 +191,7 @@ def select_pages_to_render(memory: RenderMemory, *, is_exhausted: bool) -> tuple
     """Return the stored pages to render now, and the memory after that.
 
     It selects all pages of a template that needs rendering, and one page of each template to probe.
-    is_exhausted: the domain has no other page to fetch. Then templates with few pages are probed too.
+    is_exhausted: whether the domain has no other page to fetch. Then templates with few pages are probed too.
     """
     pages_by_name: dict[str, list[PageKey]] = {}
     for page, name in memory.unrendered.items():
@@ -231,7 +235,7 @@ class ReadPage:
 def update_render_memory(memory: RenderMemory, page: ReadPage, gain: RenderGain | None) -> RenderMemory:
     """Return the memory after a page was read without being rendered, or was rendered completely.
 
-    gain: of its render; None if it was not rendered or the render failed.
+    gain: the gain of its render; None if it was not rendered or the render failed.
     """
     if page.choice.is_rendered:
         gain = gain or NO_GAIN
@@ -249,7 +253,10 @@ def update_render_memory(memory: RenderMemory, page: ReadPage, gain: RenderGain 
 
 
 def record_render_failure(memory: RenderMemory, page: ReadPage) -> RenderMemory:
-    """Return the memory after a render that did not finish, although the page is not at fault. It is repeated."""
+    """Return the memory after a render that did not finish, although the page is not at fault.
+
+    It is repeated. After MAX_FAILURES in a row, it counts as a render without a gain.
+    """
     renders = memory.get_template(page.template, page.evidence)
     if renders.failures + 1 >= MAX_FAILURES:
         return _record_test(memory, page, is_gain=False)

@@ -12,13 +12,15 @@ from crawler.core.http.urls import Url
 from crawler.core.page.script_signs import ScriptSign
 from crawler.core.page.snapshot import Parsed
 
-MAX_ADDITIONS = 256  # of one page that are remembered as possible additions to every page
-MIN_NEW_WORDS = 8  # minimum gain by text alone, or more than there were: "3 comments" needs no browser
-MIN_NEW_PART = 0.05  # of the words without scripts
+MAX_ADDITIONS = 256  # additions of one page that are remembered, because scripts may add them to every page
+# A render without new links has a gain if it adds this many words (or more than the page had), and this share of the
+# page's words: for "3 comments" alone, no browser is needed.
+MIN_NEW_WORDS = 8
+MIN_NEW_PART = 0.05
 
 
 class RenderEvidence(StrEnum):
-    """The evidence in a page's HTML that its scripts write a part of it. Renders are counted separately by it."""
+    """The evidence in a page's HTML that its scripts write a part of it."""
 
     NONE = ""
     PARTIAL = "partial"  # a part may be missing
@@ -55,7 +57,7 @@ _RENDERED = frozenset({RenderChoice.ALWAYS, RenderChoice.PROBE, RenderChoice.NEE
 
 
 class RenderFailure(StrEnum):
-    """The reason why a render failed. The script-free read of the page is used instead."""
+    """The reason why a render failed."""
 
     NO_BROWSER = "no_browser"  # none was found, or it does not start
     CRASHED = "crashed"  # the tab or the browser ended, for example by endless allocation
@@ -81,7 +83,7 @@ class Rendered:
     html: the resulting document, including shadow trees and frames of the same origin, without scripts.
     url: the final URL; it differs from the requested one if a script navigated.
     links: links that scripts named outside of the document, by history.pushState or in JSON data of the page.
-    requests, received_bytes: sent and received in addition to the document, which was fetched before.
+    requests, received_bytes: the numbers without those of the document, which was fetched before.
     blocked: the number of blocked requests, by kind.  screenshot: a PNG, if requested.
     """
 
@@ -115,7 +117,8 @@ class RenderRecord:
     """The rendering part of a visit, as recorded.
 
     outcome: a RenderChoice or, if the render failed, a RenderFailure; empty for anything but web pages.
-    added_words, added_links: added by the render; None without one.  requests: sent in addition to the visit's own.
+    added_words, added_links: the number that the render added; None without a render.
+    requests: the number sent in addition to the visit's own.
     """
 
     outcome: str = ""
@@ -131,9 +134,9 @@ NO_RENDERING = RenderRecord()
 class RenderGain:
     """What a rendered page adds to the script-free read.
 
-    words_before, links_before: of the script-free read.
-    words, links: added by the render, without what scripts add to every page of the site.
-    additions: hashes of everything added.
+    words_before, links_before: the number of words and links in the script-free read.
+    words, links: the number that the render adds, without what scripts add to every page of the site.
+    additions: hashes of all lines and links added, at most MAX_ADDITIONS.
     """
 
     words_before: int
@@ -144,7 +147,7 @@ class RenderGain:
 
     @property
     def is_sufficient(self) -> bool:
-        """Return whether the page is stored as rendered."""
+        """Return whether the gain is large enough to store the page as rendered."""
         min_words = max(min(MIN_NEW_WORDS, self.words_before + 1), MIN_NEW_PART * self.words_before)
         return self.links > 0 or self.words >= min_words
 

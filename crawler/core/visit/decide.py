@@ -64,8 +64,8 @@ SAMPLE_INTERVAL = 16  # one in this many pages is in the sample
 class Comparison(ComparedBlocks):
     """A page compared with its Baseline under a mask that has learned from this visit.
 
-    base_mask: the domain's mask before this visit.
-    signals: of a soft error, or None.  hidden_blocks: volatile blocks that differ, if no difference is significant.
+    base_mask: the domain's mask before this visit.  signals: those of a soft error, or None.
+    hidden_blocks: volatile blocks that differ; set only if no difference is significant.
     """
 
     base_mask: NoiseMask = field(repr=False)
@@ -82,7 +82,7 @@ def compare_page(
     knowledge: DomainKnowledge,
     is_mask_frozen: bool = False,
 ) -> Comparison:
-    """Compare a page with its Baseline. is_mask_frozen: the mask is used but learns nothing."""
+    """Compare a page with its Baseline. is_mask_frozen: whether the mask is used but learns nothing."""
     mask = knowledge.mask
     if is_mask_frozen:
         diff = compute_difference(baseline.blocks, parsed.blocks, mask.volatile)
@@ -132,14 +132,17 @@ def _find_fallback_evidence(parsed: Parsed, baseline: Baseline) -> Evidence:
     """Return why the bodies differ but no block does: because of a user's rule, volatile words, or markup only."""
     if get_left_out_hash(baseline.blocks) != get_left_out_hash(parsed.blocks):
         return Evidence.RULE
-    then, now = ([(block.kind, block.text) for block in blocks] for blocks in (baseline.blocks, parsed.blocks))
-    return Evidence.VOLATILE if then != now else Evidence.MARKUP
+    old, new = ([(block.kind, block.text) for block in blocks] for blocks in (baseline.blocks, parsed.blocks))
+    return Evidence.VOLATILE if old != new else Evidence.MARKUP
 
 
 def should_fetch_again(
     target: Target, comparison: Comparison, baseline: Baseline, *, now: datetime, knowledge: DomainKnowledge
 ) -> bool:
-    """Whether an immediate second fetch would reveal more about the difference; never for an explained soft error."""
+    """Return whether an immediate second fetch would reveal more about the difference.
+
+    For a soft error whose cause is known, it would not.
+    """
     soft_error = find_soft_error(target, comparison.signals, now=now, knowledge=knowledge)
     if soft_error is not None and soft_error not in UNEXPLAINED:
         return False
@@ -169,9 +172,11 @@ def decide_visit(
 ) -> Visit:
     """Decide a visit. Invariant: equal arguments give equal Visits.
 
-    now: the knowledge time at which the response was complete.  baseline: the blocks to compare with, if
-    needs_baseline.  parsed, comparison: of the body, if the caller has them already; they save work and do not change
-    the result.  is_mask_frozen: the domain's mask is used but learns nothing from this visit.
+    now: the knowledge time at which the response was complete.
+    baseline: the blocks to compare with; required if `needs_baseline`.
+    parsed, comparison: the parsed body and its comparison, if the caller has them already; they do not change the
+    result.
+    is_mask_frozen: whether the domain's mask is used but learns nothing from this visit.
     """
     match response:
         case NotModified():
@@ -198,10 +203,11 @@ def decide_visit(
 
 
 def switch_reading(visit: Visit, stored: Fetched, parsed: Parsed, *, knowledge: DomainKnowledge) -> Visit:
-    """Return the Visit with another reading of the same page as the new Snapshot.
+    """Return the Visit of a page that is from now on stored as rendered, or no longer, with a new Snapshot.
 
-    Used if rendering of a page starts or stops. Later visits are then compared with the same kind of reading, and the
-    difference between the two readings is not a change.  stored: the response with the body of the new reading.
+    Later visits are then compared with a Snapshot of the same kind. The difference between the two kinds is not a
+    change of the page.
+    stored, parsed: the response with the body of the new kind, and that body.
     """
     target, before = visit.target, visit.target.version
     if not visit.is_good or before is None or visit.state is not State.FETCHED:
@@ -230,7 +236,7 @@ def _build_not_modified_visit(target: Target, response: NotModified, *, now: dat
 
 
 def needs_parsing(target: Target, response: Response) -> bool:
-    """Whether a response has a body to parse: its status is 2xx and the body differs from the last Snapshot's."""
+    """Return whether a response must be parsed: its status is 2xx, and its body differs from the last Snapshot's."""
     if not isinstance(response, Fetched) or not 200 <= response.status < 300:
         return False
     version = target.version
@@ -238,10 +244,10 @@ def needs_parsing(target: Target, response: Response) -> bool:
 
 
 def needs_blocks(target: Target, knowledge: DomainKnowledge) -> bool:
-    """Whether the blocks of a body are needed.
+    """Return whether the blocks of a body are needed.
 
-    They are compared with the previous version and with the site's not-found text, and a sample of new pages is used to
-    learn the boilerplate.
+    They are compared with the previous version and with the domain's not-found text, and the boilerplate is learned
+    from those of a sample of new pages.
     """
     is_compared = target.version is not None or bool(knowledge.soft_errors.not_found_text)
     return is_compared or _teaches_boilerplate(target, knowledge)
@@ -252,15 +258,15 @@ def _teaches_boilerplate(target: Target, knowledge: DomainKnowledge) -> bool:
 
 
 def needs_baseline(target: Target, parsed: Parsed) -> bool:
-    """Whether the blocks of the last Snapshot are needed to find the change."""
+    """Return whether the blocks of the last Snapshot are needed to find the change."""
     version = target.version
     return version is not None and bool(parsed.blocks) and version.text_digest != parsed.version.text_digest
 
 
 def reconsider_visit(visit: Visit, knowledge: DomainKnowledge) -> Visit:
-    """Decide about a change again with the current knowledge about the domain.
+    """Decide a visit with a change again, with the current knowledge about the domain.
 
-    It may have been a change of the template, or the first page with a soft error that later pages also showed.
+    It may turn out to be an edit of boilerplate, or the first page with a soft error that later pages also showed.
     """
     inputs = visit.verdict_inputs
     if inputs is None or (visit.mask is knowledge.mask and visit.signals is None):
@@ -375,9 +381,9 @@ def _update_mask(
 
 
 def _is_new_version(verdict: Verdict, before: Version | None, after: Version) -> bool:
-    """Whether a Snapshot is due. A page that is back gets one, too, if anything but its markup differs.
+    """Return whether the visit stores a Snapshot. A restored page gets one, too, if anything but its markup differs.
 
-    The page's validators become those of today's body, so a 304 would hide whatever differed and was not kept.
+    Otherwise a later 304 would confirm a version that was never stored, because the new validators are kept.
     """
     if verdict.change is Change.RESTORED and before is not None:
         has_text = before.fingerprint is not None and after.fingerprint is not None

@@ -1,4 +1,4 @@
-"""Visits that bring no page: redirects, missing pages, failures and exclusions. None discards what was learned."""
+"""Visits that bring no page: redirects, missing pages, failures and exclusions. What was learned of a page is kept."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -26,18 +26,19 @@ from crawler.core.visit.visit import (
     build_unchanged_visit,
 )
 
-FAILURES_UNTIL_LEAF = 3  # then the page passes its cash on as a leaf, so that cash is not held forever
+FAILURES_UNTIL_LEAF = 3  # in a row, after which a page passes its cash on as if it had no links, rather than keep it
 CONFIRM_404_AFTER = timedelta(minutes=30)  # until the second fetch of a page after its first 404
 MIN_404_CONFIRMATION = timedelta(minutes=10)  # a second 404 sooner than this may have the same temporary cause
-FIRST_404_VALIDITY = timedelta(days=1)  # if other failures follow: a 404 before and one after an outage do not add up
+# If other failures follow a first 404, it counts for this long: a 404 before and one after an outage do not add up.
+FIRST_404_VALIDITY = timedelta(days=1)
 CONFIRM_MISSING_AFTER = timedelta(hours=1)  # minimum until a soft error, or a move to an existing page, is confirmed
-REVISIT_MISSING_AFTER = timedelta(days=1)
+REVISIT_UNCONFIRMED_AFTER = timedelta(days=1)  # if a redirect must be confirmed; doubles with each failed visit
 # This many pages that move to one target within BULK_REDIRECT_PERIOD are an outage, or a site that hides removed pages.
 BULK_REDIRECT_PAGES = 5
 BULK_REDIRECT_PERIOD = timedelta(days=7)
 BULK_REDIRECT = "bulk_redirect"  # reason: many pages redirect to one target
 REDIRECT_TO_EXISTING = "redirect_to_existing"  # reason: the target existed already, so a second visit must confirm
-CONFIRM_BULK_REDIRECT_AFTER = timedelta(days=3)  # between two visits; with the previous waits, a week after the first
+CONFIRM_BULK_REDIRECT_AFTER = timedelta(days=3)  # minimum time between two visits; with earlier waits, about a week
 REVISIT_REDIRECT_AFTER = timedelta(days=7)
 REVISIT_GONE_AFTER = timedelta(days=30)
 # Share by which the waits of URLs that never were pages differ, so that URLs found together are not due together.
@@ -45,8 +46,8 @@ DEAD_URL_SPREAD = 0.5
 MAX_REDIRECTS = 5  # in a row, before the next target is deferred
 FIRST_DEFERRAL = timedelta(days=1)  # doubles with each further redirect
 REVISIT_EXCLUDED_AFTER = timedelta(days=7)  # makes no request while robots.txt or the scope still exclude the page
-FIRST_BUSY_RETRY = timedelta(minutes=1)
-MAX_RETRY = timedelta(days=7)
+FIRST_BUSY_RETRY = timedelta(minutes=1)  # after a 429 or 503; doubles with each failed visit
+MAX_RETRY = timedelta(days=7)  # the longest wait after a failed visit to a page with a version
 
 
 def build_excluded_visit(target: Target, *, reason: str, now: datetime) -> Visit:
@@ -107,9 +108,9 @@ def build_redirected_visit(target: Target, response: Fetched, *, now: datetime, 
 
 
 def _build_temporary_redirect_visit(target: Target, response: Fetched, link: Link | None, *, now: datetime) -> Visit:
-    """Build the Visit of a temporary redirect: the page stays as it is, and the target is a link like any other.
+    """Build the Visit of a temporary redirect: the page keeps its state, and the target is a link like any other.
 
-    A page with a version keeps the links of that version, because the redirect may be a soft error.
+    The cash of a page with a version goes to the links of that version, because the redirect may be a soft error.
     """
     visit = replace(
         build_unchanged_visit(target, response, now=now),
@@ -139,9 +140,9 @@ class MoveTarget:
     first_read_at: datetime | None = None
     is_loop: bool = False
 
-    def existed_beside(self, target: Target) -> bool:
-        """Whether the target existed already while the page did not redirect yet."""
-        first_read_at, good_at = self.first_read_at, target.last_good_at
+    def existed_before_redirect(self, page: Target) -> bool:
+        """Return whether the target of the redirect was read before the page's last visit without a redirect."""
+        first_read_at, good_at = self.first_read_at, page.last_good_at
         return first_read_at is not None and good_at is not None and first_read_at < good_at
 
 
@@ -162,18 +163,18 @@ def confirm_move(visit: Visit, move_target: MoveTarget) -> Visit:
     if visit.change is not Change.MOVED or target.version is None:
         return visit
     redirect_time = _measure_redirect_time(visit)
-    wait = min(REVISIT_MISSING_AFTER * int(2 ** min(target.failures, 20)), MAX_RETRY)
+    wait = min(REVISIT_UNCONFIRMED_AFTER * int(2 ** min(target.failures, 20)), MAX_RETRY)
     if move_target.other_pages + 1 >= BULK_REDIRECT_PAGES:
         if target.state is State.GONE or redirect_time >= CONFIRM_BULK_REDIRECT_AFTER:
             return _build_gone_visit(replace(visit, moved_to=None), reason=BULK_REDIRECT)
         return _defer_redirect(visit, BULK_REDIRECT, wait=wait)
-    if move_target.existed_beside(target) and redirect_time < CONFIRM_MISSING_AFTER:
+    if move_target.existed_before_redirect(target) and redirect_time < CONFIRM_MISSING_AFTER:
         return _defer_redirect(visit, REDIRECT_TO_EXISTING, wait=wait)
     return visit
 
 
 def _measure_redirect_time(visit: Visit) -> timedelta:
-    """Return the time since the last visit if it found the same kind of redirect, else zero."""
+    """Return the time since the last visit if it found such a redirect too, else zero."""
     target = visit.target
     is_repeated = target.status in (PERMANENT_REDIRECTS if visit.status in PERMANENT_REDIRECTS else {visit.status})
     since = target.last_visit_at if is_repeated and target.failures else None
@@ -240,7 +241,7 @@ def _compute_away_wait(target: Target) -> timedelta:
 def _compute_redirect_wait(target: Target) -> timedelta:
     """Return the wait until the next visit to a URL that never was a page and redirects temporarily.
 
-    For a seed it does not grow. The more redirects led to a URL, the longer it waits.
+    The wait doubles each time, except for a seed. It is longer if several redirects in a row led to the URL.
     """
     if target.depth == 0:
         return min(REVISIT_REDIRECT_AFTER, target.terms.max_interval)
@@ -251,7 +252,7 @@ def _compute_redirect_wait(target: Target) -> timedelta:
 def _compute_dead_wait(target: Target, *, first: timedelta) -> timedelta:
     """Return the wait until the next visit to a URL that never was a page: `first`, then doubled each time.
 
-    Spread by the key of the URL, and at most the longest interval.
+    The wait is spread by a hash of the URL, and limited to the maximum revisit interval.
     """
     before = target.due_at - target.last_visit_at if target.due_at and target.last_visit_at else timedelta(0)
     return min(max(first * (1 + DEAD_URL_SPREAD * compute_phase(target.key)), 2 * before), target.terms.max_interval)
@@ -307,7 +308,7 @@ def compute_retry_wait(failures: int, *, longest: timedelta = MAX_RETRY) -> time
 
 
 def _compute_failed_wait(target: Target, failures: int) -> timedelta:
-    """Return the wait after this many failures. For a URL that never was a page, it doubles beyond a week."""
+    """Return the wait after this many failures in a row. For a URL that never was a page, it can exceed MAX_RETRY."""
     if target.version is not None:
         return compute_retry_wait(failures)
     spread = 1 + DEAD_URL_SPREAD * compute_phase(target.key) if failures > FAILURES_UNTIL_LEAF else 1

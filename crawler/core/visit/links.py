@@ -40,14 +40,20 @@ def resolve_feeds(content: PageContent, *, target: Target, knowledge: DomainKnow
 
 
 def find_canonical(content: PageContent, links: tuple[Link, ...], *, knowledge: DomainKnowledge) -> PageKey | None:
-    """Return the canonical page that a page names, if it may be fetched. All cash goes there, as after a move."""
+    """Return the canonical page that a page names, if it may be fetched. All cash of the page goes there.
+
+    links: the resolved links, of which the canonical page is the first.
+    """
     if content.canonical is None or not links or links[0].exclusion:
         return None
     return links[0].key if links[0].url == knowledge.scope.to_domain_url(content.canonical) else None
 
 
 def resolve_link(raw: Url, *, depth: int, knowledge: DomainKnowledge, is_list: bool = False) -> Link | None:
-    """Return an in-domain link, or None for a link to another domain. depth, is_list: of the target."""
+    """Return an in-domain link, or None for a link to another domain.
+
+    depth: the distance of its target from the nearest seed, in links.  is_list: whether the target is a URL list.
+    """
     url = knowledge.scope.to_domain_url(raw)
     exclusion = find_exclusion(url, depth=depth, knowledge=knowledge, is_list=is_list)
     if exclusion == ExclusionReason.OTHER_DOMAIN.value:

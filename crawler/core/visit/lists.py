@@ -1,8 +1,9 @@
 """The decision about a visit to a URL list: a sitemap, a sitemap index, a feed or a text file of URLs.
 
-A list is a page with validators, a change-rate estimate, a due time and cash. It counts as changed if it reveals new
-pages, or changes of known pages. Its importance is what an informative read has revealed recently, in pages of mean
-importance. A list that never reveals anything is visited once a day, and one with false dates has no value.
+A list is a page with validators, a change-rate estimate, a due time and cash. A read is informative if it reveals new
+pages, or changes of known pages (hints); then the list counts as changed. Its importance is what informative reads
+revealed recently, in pages of mean importance. A list that never reveals anything is visited once a day, and one with
+false dates has no value.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,8 +32,9 @@ from crawler.core.visit.visit import (
     build_unchanged_visit,
 )
 
-MIN_NEWS = 0.1  # of an informative read: one hint that is true with this probability
-MAX_NEWS = 50.0  # that one read counts for, because no more pages can be fetched before the list is visited again
+# News are what a read reveals, in pages of mean importance; see `compute_list_news`.
+MIN_NEWS = 0.1  # of an informative read: a single hint with this value
+MAX_NEWS = 50.0  # that count per read, because no more pages can be fetched before the list is visited again
 MAX_AVERAGED_VISITS = 8  # informative reads that are averaged in the value of a list
 MAX_AHEAD = timedelta(days=1)  # by which a date may be in the future, because of clocks and time zones
 SUMMARY_TYPE = "text/plain; charset=utf-8"
@@ -53,7 +55,7 @@ def resolve_entries(
 ) -> Iterator[ListedLink | None]:
     """Yield the entries as links of the domain, or None for an entry on another host, which the list may not contain.
 
-    depth: of the pages, one more than the list's.
+    depth: that of the pages, one more than the list's.
     Source: sitemaps.org/protocol.html, "Sitemap file location".
     """
     for entry in entries:
@@ -67,7 +69,7 @@ def get_signal_source(kind: ListKind) -> SignalSource:
 
 
 def is_in_future(date: ListDate, *, now: datetime) -> bool:
-    """Whether a date is too far in the future to be a change signal."""
+    """Return whether a date is too far in the future to be a change signal."""
     return date.at > now + MAX_AHEAD
 
 
@@ -76,8 +78,8 @@ def find_signal_time(
 ) -> datetime | None:
     """Return when a page changed since its last successful visit according to an entry's date, or None if unknown.
 
-    before: the last date of the page in lists of this source. A date that moved means a change within its span, so a
-    day that includes the last visit counts. A date that is read for the first time must be entirely after the visit.
+    before: the last date of the page in lists of this source. If it moved, the page changed within the span of the new
+    date, so a day that includes the last visit counts. A date without a previous one must be entirely after the visit.
     """
     if last_good_at is None or is_in_future(date, now=now):
         return None
@@ -88,12 +90,12 @@ def find_signal_time(
 
 
 def compute_list_news(result: ListResult, stats: ListStats) -> float:
-    """Return what a read revealed, in pages of mean importance: new pages, and hints weighted by their value."""
+    """Return the news of a read, in pages of mean importance: new pages, and hints weighted by their value."""
     return result.new_pages + result.hints * stats.hint_value
 
 
 def update_list_value(stats: ListStats, news: float) -> float:
-    """Return the value of an informative read after one more read. The first read does not count."""
+    """Return the list's value (ListStats) after one more read. The first read does not count."""
     if not stats.reads or news < MIN_NEWS:
         return stats.value
     return stats.value + (min(news, MAX_NEWS) - stats.value) / min(stats.informative_reads + 1, MAX_AVERAGED_VISITS)
@@ -113,7 +115,7 @@ def format_summary(url_list: UrlList) -> bytes:
 
 
 def is_same_list(target: Target, url_list: UrlList) -> bool:
-    """Whether a list (not a feed) has the same entries as at its last read."""
+    """Return whether a list has the same entries as at its last read. Not for feeds, which are stored as pages."""
     before = target.version
     if before is None or target.state is not State.FETCHED or target.list_stats is None:
         return False

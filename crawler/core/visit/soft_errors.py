@@ -46,13 +46,13 @@ from crawler.core.visit.visit import Baseline, DomainKnowledge, HeadOutcome, Sta
 
 DAY = timedelta(days=1)
 MIN_DAILY_CHANGE_CHANCE = 0.5  # probability of a change within a day from which a new text is expected
-MAX_CUT_SHARE = 0.8  # kept share of the main text below which missing closing tags show a truncated body
+MAX_CUT_SHARE = 0.8  # if less of the main text is left, missing closing tags mean a truncated body
 MAX_SLIGHT_BITS = 4  # of 64; up to this fingerprint distance, most of the text is still there
 NO_BODY = compute_digest(b"")
 UNEXPLAINED = frozenset({SoftError.SHRUNK, SoftError.REPLACED})  # counted as the same soft error
 # Another text instead of the page's. Its kind may change as other pages of the domain show it too.
 OTHER_TEXTS = UNEXPLAINED | {SoftError.SOFT_404, SoftError.SHARED_TEXT}
-MAX_IN_A_ROW = 1000  # visits that are counted
+MAX_IN_A_ROW = 1000  # visits with a soft error in a row that are counted
 REDIRECTED = TextReplacement(before=1, after=1, kept=0.0, added=1.0)  # a redirect keeps nothing of a page's text
 
 
@@ -60,7 +60,7 @@ def add_soft_error_signs(baseline: Baseline, content: PageContent, body: bytes, 
     """Add to the Baseline the signs of a soft error that the Snapshot itself has: a truncated end, a password field.
 
     content: the current page; the Snapshot is only parsed if it shows such a sign.
-    body, content_type: of the Snapshot.
+    body, content_type: those of the Snapshot.
     """
     is_plain = content.html_end is HtmlEnd.CLOSED and not content.has_password_field
     if is_plain or detect_kind(body, content_type) != "html":
@@ -73,7 +73,7 @@ def add_soft_error_signs(baseline: Baseline, content: PageContent, body: bytes, 
 def find_soft_error_signals(
     target: Target, parsed: Parsed, baseline: Baseline | None, *, knowledge: DomainKnowledge
 ) -> SoftErrorSignals | None:
-    """Return the signals of a soft error in a parsed page, or None without any sign."""
+    """Return the signals by which a soft error of a parsed page is recognized, or None if it certainly has none."""
     before, after, content = target.version, parsed.version, parsed.content
     collect = partial(collect_text_signals, parsed.blocks, knowledge.mask, url=target.url, is_seed=target.depth == 0)
     if before is None:
@@ -116,8 +116,8 @@ def find_soft_error(
 ) -> SoftError | None:
     """Return the soft error of a response, or None.
 
-    After VISITS_UNTIL_ACCEPTED visits, or MAX_WITHHELD after the first one, the response counts as the page. A soft 404
-    that is confirmed by then stays one: the page is gone.
+    After VISITS_UNTIL_ACCEPTED visits, or MAX_WITHHELD after the first one, the response is accepted as the page. A
+    soft 404 that is confirmed by then remains one: the page is gone.
     """
     soft_error = recognize_soft_error(signals, knowledge.soft_errors, now=now) if signals is not None else None
     if signals is None or soft_error is None or soft_error is SoftError.EMPTY:  # an empty body has nothing to accept
@@ -151,7 +151,10 @@ def _count_in_a_row(target: Target, soft_error: SoftError) -> int:
 
 
 def _is_confirmed(target: Target, soft_error: SoftError, visits: int, now: datetime) -> bool:
-    """Whether `visits` visits in a row, including this one, had this soft error, the last an hour ago or more."""
+    """Return whether this visit and enough previous ones in a row had this soft error, the last an hour ago or more.
+
+    visits: the required number, including this one.
+    """
     if _count_in_a_row(target, soft_error) + 1 < visits:
         return False
     return target.last_visit_at is not None and now - target.last_visit_at >= CONFIRM_MISSING_AFTER
@@ -166,10 +169,10 @@ def build_soft_error_visit(
     now: datetime,
     knowledge: DomainKnowledge,
 ) -> Visit:
-    """Build the Visit of a soft error: nothing is learned about the page, or a confirmed soft 404 makes it gone.
+    """Build the Visit of a soft error. A confirmed soft 404 makes the page gone; others change nothing in it.
 
     The wait until the next visit grows only with the visits that had this soft error, not with previous failures of
-    other kinds, such as a long outage. The next visit is at most MAX_WITHHELD after the first one.
+    other kinds, such as a long outage. A visit falls on MAX_WITHHELD after the first one at the latest.
     """
     in_a_row = min(_count_in_a_row(target, soft_error) + 1, MAX_IN_A_ROW)
     if soft_error is SoftError.SOFT_404 and _is_confirmed_gone(target, signals, now=now, knowledge=knowledge):
@@ -184,9 +187,9 @@ def build_soft_error_visit(
 
 
 def _is_confirmed_gone(target: Target, signals: SoftErrorSignals, *, now: datetime, knowledge: DomainKnowledge) -> bool:
-    """Whether a soft 404 is confirmed: by further visits, as for a 404, while other pages of the domain are fine.
+    """Return whether a soft 404 is confirmed by further visits, as for a 404, while other pages of the domain are fine.
 
-    If many pages show the same text at once, it takes as long as any shared text.
+    If many pages show the same text at once, it is confirmed after MAX_WITHHELD.
     """
     if target.state is State.GONE or not knowledge.soft_errors.is_proven:
         return target.state is State.GONE
@@ -198,7 +201,7 @@ def _is_confirmed_gone(target: Target, signals: SoftErrorSignals, *, now: dateti
 
 
 def may_be_soft_404(visit: Visit) -> bool:
-    """Whether a visit may have found a soft 404, so that a not-found probe could confirm it."""
+    """Return whether a visit may have found a soft 404, which a not-found probe can show."""
     signals = visit.signals
     if signals is None or signals.replacement is None or visit.is_good:
         return False
@@ -226,7 +229,7 @@ def read_not_found_text(response: Fetched, parsed: Parsed | None, *, knowledge: 
 
 
 def is_same_page(target: Target, first: Parsed, second: Parsed, *, now: datetime, knowledge: DomainKnowledge) -> bool:
-    """Whether a second fetch returned the same page as the first. knowledge: before the second fetch."""
+    """Return whether a second fetch returned the same page as the first. knowledge: before the second fetch."""
     one, other = first.content, second.content
     is_torn = other.html_end is not HtmlEnd.CLOSED and one.html_end is not other.html_end
     asks_password = other.has_password_field and not one.has_password_field

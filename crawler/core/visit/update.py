@@ -47,12 +47,13 @@ def get_modified_at(response: Fetched, *, now: datetime) -> datetime | None:
 def is_honest(
     target: Target, modified: datetime | None, change: Change, *, now: datetime, is_dated: bool
 ) -> bool | None:
-    """Whether Last-Modified agrees with the change since the last successful visit; None if there is no evidence.
+    """Return whether Last-Modified agrees with the change since the last successful visit; None without evidence.
 
-    A changed body was modified after that visit and before the response. No evidence: the same second as the response
-    (servers that use the current time are detected when a body is unchanged), a minute around the last visit (a cache
-    may have delivered an older body), or an unchanged main text (something else may have changed).
-    is_dated: the response has a Date (RFC 9110, section 6.6.1), so the age is measured by the server's own clock.
+    It agrees if it is after that visit and before the response. There is no evidence if it is in the same second as the
+    response (servers that use the current time are detected when a body is unchanged), if it is within a minute of the
+    last visit (a cache may have delivered an older body), or if the visit found no change.
+    modified: Last-Modified on the local clock.
+    is_dated: whether the response has a Date (RFC 9110, section 6.6.1); then the age is measured by the server's clock.
     """
     if modified is None or target.last_good_at is None or change is not Change.CHANGED:
         return None
@@ -81,9 +82,9 @@ def build_learned_visit(
 ) -> Visit:
     """Build the Visit of a successful visit: update the estimate and compute the next due time.
 
-    response: its validators, if any, become those of the page.
-    age: how long ago the page changed by an honest Last-Modified.
     A page that was gone or moved is restored, even if a 304 is the only evidence.
+    response: its validators become those of the page; None to keep them.
+    age: how long ago the page changed according to a trusted Last-Modified.
     """
     if target.state in AWAY and verdict.change is Change.UNCHANGED:
         verdict = replace(verdict, change=Change.RESTORED)
@@ -109,7 +110,10 @@ def build_learned_visit(
 def _compute_due_at(
     target: Target, estimate: RateEstimate, magnitudes: ChangeMagnitudes, verdict: Verdict, *, now: datetime
 ) -> datetime:
-    """Return when a page is due after a successful visit. The first gaps of pages added together are spread."""
+    """Return when a page is due after a successful visit.
+
+    After the first visit, part of the wait is skipped, so that pages added together are not due together.
+    """
     terms = target.terms
     if terms.once:
         return NEVER
@@ -136,7 +140,7 @@ def _compute_due_at(
 
 
 def _compute_planned_wait(target: Target) -> timedelta | None:
-    """Return the planned wait after the last successful visit; None if the due time had another reason."""
+    """Return the wait that was planned after the last successful visit; None if this visit had another reason."""
     is_by_plan = target.requested is RequestReason.NONE and target.state is State.FETCHED and not target.failures
     if not is_by_plan or target.due_at is None or target.last_good_at is None or target.due_at <= target.last_good_at:
         return None

@@ -28,7 +28,7 @@ from crawler.core.rendering.memory import NO_RENDERS, RenderMemory
 from crawler.core.rendering.outcome import NO_RENDERING, RenderRecord
 from crawler.core.soft_errors import NO_SOFT_ERRORS, SoftErrorMemory, SoftErrorSignals
 
-HINT_PRIOR_WEIGHT, HINT_PRIOR_CHANCE = 5.0, 0.2  # prior of a list's hints: weight in hints, and mean
+HINT_PRIOR_WEIGHT, HINT_PRIOR_CHANCE = 5.0, 0.2  # assumed of a list before its first hints: this many, this share true
 FIRST_RETRY = timedelta(hours=1)  # after a failed visit
 NEVER = datetime(9999, 12, 31, tzinfo=UTC)  # due time of a fetched page with rule `once`
 
@@ -87,12 +87,13 @@ class HeadOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ListStats:
-    """Statistics of a URL list (core/visit/lists).
+    """Statistics of a URL list (visit/lists.py). A hint is a change signal that it gave for a known page.
 
-    kind: a ListKind, or "" if it was never read.  value: of an informative read, in pages of mean importance.
-    reads, informative_reads: visits in which it was read, and those that revealed new pages or changes.
-    hints_checked: hints of changes that a visit has checked since.  hints_true: the true ones.  hints_expected: the
-    changes that were expected without the hints.
+    kind: a ListKind, or "" if it was never read.
+    value: what an informative read reveals on average, in pages of mean importance.
+    reads, informative_reads: the number of reads, and of those that revealed new pages or changes.
+    hints_checked, hints_true: the number of hints that a visit has checked, and of those that were true.
+    hints_expected: the number of changes that were expected in these visits without the hints.
     """
 
     kind: str = ""
@@ -112,13 +113,13 @@ class ListStats:
 
 @dataclass(frozen=True, slots=True)
 class ListResult:
-    """The result of one visit to a URL list.
+    """The result of one visit to a URL list. The integers are numbers of entries.
 
-    entries: all entries.  new_pages: unknown pages that may be fetched.  new_lists: further lists.  hints: changes of
-    known pages.  others: entries on other hosts, which are ignored.  excluded: pages that may not be fetched.
-    unusable: entries without a URL.  finding: why it was not read to its end, or "".
-    is_same: the list is the same as at its last read.
-    value: of the list after this visit (ListStats).  has_told: this read was informative.
+    entries: all of them.  new_pages: unknown pages that may be fetched.  new_lists: further lists.
+    hints: change signals of known pages.  others: URLs of other hosts, which are ignored.
+    excluded: pages that may not be fetched.  unusable: entries without a URL that can be crawled.
+    finding: why the list was not read to its end, or "".  is_same: whether it is the same as at its last read.
+    value: the value of the list after this visit (ListStats).  is_informative: whether this read was informative.
     """
 
     kind: ListKind
@@ -153,7 +154,7 @@ class Target:
     validators: Validators = NO_VALIDATORS  # to be sent
     stored_validators: Validators = NO_VALIDATORS  # of the last successful response, whether they are sent or not
     is_validator_check: bool = False  # no validators are sent, to check whether they are reliable
-    expected_head: Validators | None = None  # what the HEAD of an unchanged page must repeat; None: HEAD is useless
+    expected_head: Validators | None = None  # validators that the HEAD of an unchanged page must repeat; None: no HEAD
     sends_head: bool = False  # a HEAD is sent first this time
     trusts_modified: bool = False  # Last-Modified has been honest in the group
     received_bytes: int = 0  # of the last successful response's body
@@ -165,15 +166,15 @@ class Target:
     reason: str = ""  # of the last visit
     visits: int = 0  # so far
     failures: int = 0  # failed visits in a row
-    soft_errors: int = 0  # the last of these failures, with the soft error that `reason` names
+    soft_errors: int = 0  # how many of the last failures in a row had the soft error that `reason` names
     withheld_since: datetime | None = None  # since when other content is withheld as a soft error
     last_visit_at: datetime | None = None
     last_good_at: datetime | None = None  # the last successful visit
-    missing_since: datetime | None = None  # the first 404, until a later response decides
-    redirects: int = 0  # in a row from a page's link to this URL; 0 if a page links to it directly
+    missing_since: datetime | None = None  # when the first 404 was found that no later response confirmed or refuted
+    redirects: int = 0  # number in a row that lead from a page's link to this URL; 0 if a page links to it directly
     due_at: datetime | None = None
     activity_ahead: float = 0.0  # days by which site activity exceeds the calendar since the last successful visit
-    signals: tuple[int, ...] = ()  # since the last successful visit, per source (terms.sources)
+    signals: tuple[int, ...] = ()  # change signals since the last successful visit, per source (terms.sources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +185,7 @@ class DomainKnowledge:
     rules: RobotsRules
     agent: str
     mask: NoiseMask = field(default=NO_MASK, repr=False)  # hides what does not count as a change
-    soft_errors: SoftErrorMemory = field(default=NO_SOFT_ERRORS, repr=False)  # what it shows instead of its pages
+    soft_errors: SoftErrorMemory = field(default=NO_SOFT_ERRORS, repr=False)  # texts it returns instead of its pages
     renders: RenderMemory = field(default=NO_RENDERS, repr=False)  # what rendering added
 
 
@@ -192,9 +193,9 @@ class DomainKnowledge:
 class Baseline:
     """The blocks that a page is compared with: of the last Snapshot, and of second fetches seconds after this visit.
 
-    at: when the Snapshot was taken.  has_returned: the page is the same as in an even earlier version.
-    html_end, has_password_field: of the Snapshot's body; set only if the current page shows such a sign of a soft error
-    (`add_soft_error_signs`).
+    at: when the Snapshot was taken.  has_returned: whether the page equals an even earlier version.
+    html_end, has_password_field: those of the Snapshot's body; set only if the current page shows such a sign of a soft
+    error (`add_soft_error_signs`).
     """
 
     blocks: BlockList
@@ -223,8 +224,9 @@ class Visit:
     """One finished visit and all that it changes. The store applies it without further decisions.
 
     None in validators, links, external_links, snapshot or mask means no change.
-    links: the in-domain links of the page.  recipients: the pages that get the collected cash in equal parts; None
-    keeps the cash on the page.  external_links: to other domains, which get a part if the user gives them a weight.
+    links: the in-domain links of the page.
+    recipients: the pages that get the page's cash in equal parts; None keeps the cash on the page.
+    external_links: links to other domains, to which a part of the cash goes if the user gives them a weight.
     """
 
     target: Target = field(repr=False)
@@ -239,7 +241,8 @@ class Visit:
     reason: str = ""
     requests: int = 1
     soft_errors: int = 0  # visits in a row, including this one, with the soft error that `reason` names
-    withheld_since: datetime | None = None  # since when other content is withheld; None after a successful visit
+    # Since when other content is withheld as a soft error; the store clears it after a successful visit.
+    withheld_since: datetime | None = None
     extra_requests: int = 0  # second fetches and not-found probes
     received_bytes: int = 0
     saved_bytes: int = 0
@@ -265,12 +268,12 @@ class Visit:
     overloaded: bool = False  # 429 or 503: the domain needs a back-off
     retry_after: timedelta | None = None
     mask: NoiseMask | None = field(default=None, repr=False)  # of the domain after this visit; None: unchanged
-    verdict_inputs: VerdictInputs | None = field(default=None, repr=False)  # of a change
-    signals: SoftErrorSignals | None = field(default=None, repr=False)  # from which a soft error was inferred or not
+    verdict_inputs: VerdictInputs | None = field(default=None, repr=False)  # set if the page changed
+    signals: SoftErrorSignals | None = field(default=None, repr=False)  # by which a soft error was recognized or not
     sample: Sample | None = field(default=None, repr=False)  # of the text of a page that is read for the first time
     rendering: RenderRecord = NO_RENDERING
-    no_response: bool = False  # caused by this page or, if others also fail, by the domain
-    missing_since: datetime | None = None  # the first 404 of a page with a version; a successful visit ends it
+    no_response: bool = False  # a network failure; if other pages also fail, it concerns the whole domain
+    missing_since: datetime | None = None  # the first 404; the store clears it after a successful visit
 
     @property
     def change(self) -> Change:
@@ -279,19 +282,19 @@ class Visit:
     @property
     def reported_change(self) -> Change:
         """Return the change to report. An excluded page that may be fetched again is reported as restored."""
-        was_refused = self.target.state is State.EXCLUDED and self.target.version is not None
-        return Change.RESTORED if was_refused and self.is_good and self.state is State.FETCHED else self.change
+        was_excluded = self.target.state is State.EXCLUDED and self.target.version is not None
+        return Change.RESTORED if was_excluded and self.is_good and self.state is State.FETCHED else self.change
 
     @property
     def is_server_error(self) -> bool:
-        """Whether the server failed (5xx but 503), because of this page or, if others also fail, the domain."""
+        """Return whether the server failed (5xx but 503). If other pages also fail, it concerns the whole domain."""
         return self.status is not None and self.status >= 500 and not self.overloaded and not self.is_good
 
     @property
     def next_request(self) -> RequestReason:
-        """Return the reason if this visit requests the next one: to confirm a first 404.
+        """Return why the next visit is requested: to confirm a first 404, or NONE.
 
-        If the end of the lease interrupted the visit, its own reason stays.
+        If the end of the lease interrupted this visit, the next one has the reason of this one.
         """
         requested = self.target.requested
         if self.reason == FailureReason.LEASE and not self.is_good and requested is not RequestReason.BY_DEADLINE:
@@ -301,7 +304,7 @@ class Visit:
 
     @property
     def is_good(self) -> bool:
-        """Whether the visit was successful: it determined the current content or state of the page."""
+        """Return whether the visit was successful: it determined the current content or state of the page."""
         return self.verdict.change is not Change.UNKNOWN
 
 
@@ -321,9 +324,9 @@ def find_exclusion(url: Url, *, depth: int, knowledge: DomainKnowledge, is_list:
 def build_unchanged_visit(target: Target, response: Response | None = None, *, now: datetime) -> Visit:
     """Build the Visit after which nothing new is known; all other Visits are derived from it.
 
+    An excluded page with a version that may be fetched again stays excluded until a successful response, so that its
+    return is reported.
     response: None if no response decides the visit.
-    A page with a version that may be fetched again stays excluded until a successful response, so that its return is
-    reported.
     """
     is_unread = target.state is State.UNFETCHED or (target.state is State.EXCLUDED and target.version is None)
     return Visit(

@@ -110,7 +110,7 @@ def test_unrelated_texts_become_noise_and_not_a_pattern() -> None:
     for _ in range(2):
         known = learn_from_second_fetch(known, page=PAGE, differing=[(one, other)], first=[one], second=[other])
 
-    assert learn_replaced_words(NO_VOLATILE_CONTENT, one, other, unconfirmed={}, moved={}) is None
+    assert learn_replaced_words(NO_VOLATILE_CONTENT, one, other, unconfirmed={}, differed={}) is None
     assert known.patterns == {}
     assert known.is_noise(one)
     assert known.is_noise(other)
@@ -361,14 +361,15 @@ def test_block_in_place_of_a_volatile_banner_is_noise() -> None:
 )
 def test_common_numbers_and_signs_do_not_make_one_block(before: str, after: str) -> None:
     assert (
-        learn_replaced_words(NO_VOLATILE_CONTENT, paragraph(before), paragraph(after), unconfirmed={}, moved={}) is None
+        learn_replaced_words(NO_VOLATILE_CONTENT, paragraph(before), paragraph(after), unconfirmed={}, differed={})
+        is None
     )
 
 
 def test_link_to_another_page_of_a_directory_is_another_link() -> None:
     one, other = (Block(1, f"https://example.com/docs/{name}.html", BlockKind.LINK) for name in ("zebra", "apple"))
 
-    assert learn_replaced_words(NO_VOLATILE_CONTENT, one, other, unconfirmed={}, moved={}) is None
+    assert learn_replaced_words(NO_VOLATILE_CONTENT, one, other, unconfirmed={}, differed={}) is None
 
 
 def test_ages_beside_names_of_any_length_are_learned_together() -> None:

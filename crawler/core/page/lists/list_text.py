@@ -42,7 +42,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\
 class ListReadError(Exception):
     """Raised to stop reading a list.
 
-    finding: the reason.  is_rejected: whether the part read so far is discarded too.
+    finding: the reason (UrlList.finding).  is_rejected: whether the part read so far is discarded too.
     """
 
     def __init__(self, finding: str, *, is_rejected: bool = False) -> None:
@@ -115,7 +115,10 @@ def is_list_body(body: bytes) -> bool:
 
 
 def _peek(chunks: Iterator[T], start: T, *, length: int) -> tuple[T, Iterator[T]]:
-    """Return the first chunks joined to at least `length`, and the rest. An error within them is raised after them."""
+    """Return the first chunks, joined to at least `length` if there are enough, and the rest.
+
+    start: precedes the chunks. An error in the first chunks is raised when the rest is read.
+    """
     try:
         for chunk in chunks:
             start += chunk
@@ -152,7 +155,7 @@ def find_root(chunks: Iterator[str]) -> tuple[str, Iterator[str]]:
 
 
 def to_xml_bytes(chunks: Iterator[str]) -> Iterator[bytes]:
-    """Yield the chunks as UTF-8 for an XML parser, with no references but XML's own and no forbidden characters."""
+    """Yield the chunks as UTF-8 for an XML parser, without forbidden characters and entities other than XML's own."""
     pending = ""
     for chunk in chunks:
         text = pending + chunk

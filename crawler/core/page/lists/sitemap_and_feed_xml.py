@@ -57,7 +57,7 @@ def parse_entries(chunks: Iterator[bytes], *, base: Url) -> Iterator[RawEntry]:
     Raises ListReadError at a bound, or if the list is truncated. Names match without namespace and regardless of case,
     because many lists have a wrong namespace or none. Malformed markup is read as far as libxml2 can recover it.
     """
-    from lxml import etree  # noqa: PLC0415  4 MB
+    from lxml import etree  # noqa: PLC0415  it takes 4 MB, and many processes read no list
 
     target = _EntryTarget(base)
     # No internal entities exist, because `find_root` drops declarations.

@@ -31,8 +31,8 @@ _INTERVALS = {
     "monthly": timedelta(days=30),
     **dict.fromkeys(("yearly", "annually", "never"), timedelta(days=365)),
 }
-DEFAULT_PRIORITY = 0.5
-MAX_PRIORITY_FACTOR = 2.0
+DEFAULT_PRIORITY = 0.5  # by the protocol
+MAX_PRIORITY_FACTOR = 2.0  # by which a priority multiplies or divides the claimed time between two changes
 
 
 class ListKind(StrEnum):
@@ -120,7 +120,7 @@ class _ListBuilder:
     """The distinct entries read so far."""
 
     entries: dict[Url, ListEntry] = field(default_factory=dict)
-    listed_urls: set[Url] = field(default_factory=set)  # with their own entry; all others are alternates only
+    listed_urls: set[Url] = field(default_factory=set)  # URLs with their own entry; all others are only alternates
     unusable: int = 0
     chars: int = 0
 

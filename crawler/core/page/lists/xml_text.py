@@ -1,7 +1,4 @@
-"""XML and feeds (RSS 0.9 to 2.0, Atom) as text. For feeds, also the links and the text without metadata of the file.
-
-`url_list` extracts the links of a feed.
-"""
+"""XML and feeds (RSS 0.9 to 2.0, Atom) as text; for feeds, also the links, and the text without the file's metadata."""
 
 from dataclasses import dataclass, field
 from html.entities import html5
