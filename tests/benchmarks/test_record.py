@@ -52,6 +52,7 @@ async def test_a_record_updates_each_target_once_and_touches_as_many_rows_in_a_l
     assert await report.check_invariants(db) == []
 
 
+@pytest.mark.soak
 async def test_new_pages_are_found_by_an_index_and_nothing_is_sorted_in_a_domain_of_a_hundred_thousand(
     db: Database,
 ) -> None:

@@ -116,6 +116,7 @@ def test_help_starts_without_an_event_loop(tmp_path: Path) -> None:
     assert not imported & {"asyncio", "ssl"}
 
 
+@pytest.mark.soak
 def test_a_command_imports_nothing_heavy_that_it_does_not_need(imported: dict[str, tuple[int, set[str]]]) -> None:
     assert {code for code, _ in imported.values()} <= {0, 1}
     assert {words: found - BASE for words, (_, found) in imported.items()} == CASES

@@ -95,6 +95,7 @@ def cells(shown: str, first: str) -> list[str]:
     return re.split(r"\s{2,}", line)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("wish", WISHES, ids=" ".join)
 def test_today_is_the_same_of_one_domain_as_in_the_table_of_all(
     recrawl: Recrawl, crawled: Site, wish: tuple[str, ...]

@@ -104,6 +104,7 @@ def test_the_command_of_the_docs_installs_a_plugin_into_an_environment_without_p
     assert (folder / "recrawl_example_plugins").is_dir()
 
 
+@pytest.mark.soak
 def test_the_examples_take_part_in_a_crawl(run: Run, site: Site, database_url: str) -> None:
     site.page("/", "/abs/1", "/list/1", "/2026/05/31/", "/table.csv")
     site.page("/abs/1")

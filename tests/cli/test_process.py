@@ -321,6 +321,7 @@ def test_an_empty_database_is_migrated_without_asking(empty_database_url: str, t
     assert (done.code, done.out) == (0, '{"domains": []}\n')
 
 
+@pytest.mark.soak
 def test_a_database_with_other_tables_is_unchanged_without_an_upgrade(empty_database_url: str, tmp_path: Path) -> None:
     execute(empty_database_url, "CREATE TABLE theirs (id int)")
 
@@ -392,6 +393,7 @@ def test_the_stack_is_not_started_on_a_database_that_it_may_not_migrate(recrawl:
     assert done.complaint == "recrawl: the database has an older schema; run recrawl db upgrade"
 
 
+@pytest.mark.soak
 def test_a_new_database_gets_the_requested_partitions(empty_database_url: str, tmp_path: Path) -> None:
     done = command("db", "upgrade", "--partitions", "2", database_url=empty_database_url, home=tmp_path)
     other = command("db", "upgrade", "--partitions", "3", database_url=empty_database_url, home=tmp_path)

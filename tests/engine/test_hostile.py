@@ -94,6 +94,7 @@ async def found_on(db: Database, domain: Domain, at: datetime) -> dict[str, list
     return by_path
 
 
+@pytest.mark.soak
 @SLOW
 async def test_rounds_on_a_hostile_server_are_told_as_they_are_and_cost_healthy_pages_nothing(
     db: Database, database_url: str, tmp_path: Path

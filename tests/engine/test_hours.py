@@ -42,6 +42,7 @@ async def shift(db: Database, webs: CrawlResources, living: LivingServer, *, at:
     return [at + timedelta(seconds=entry.began - clock.began_at) for entry in living.journal.entries]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "monday",
     [

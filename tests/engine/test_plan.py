@@ -147,6 +147,7 @@ async def test_a_budget_scales_the_gaps_of_a_policy_that_without_one_hold(db: Da
     assert many.plan.finding == ""
 
 
+@pytest.mark.soak
 async def test_a_delay_that_leaves_fewer_requests_than_are_worth_it_has_a_price_of_its_own(db: Database) -> None:
     await populated(db, "one.test", DomainSettings(delay=timedelta(hours=1)))
     await populated(db, "two.test", DomainSettings(delay=timedelta(hours=1), parallelism=2))

@@ -37,6 +37,7 @@ class Papers:
         return answered(200, f"<html><body>{self.frame.format(inside)}</body></html>".encode())
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("frame", "most"),
     [pytest.param(FRAME, 0, id="framed"), pytest.param("{}", LIVELY, id="bare", marks=pytest.mark.soak)],

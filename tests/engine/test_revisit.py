@@ -30,6 +30,7 @@ async def test_by_similarity_each_page_comes_to_be_looked_at_once_in_its_period(
     assert fmean(days) == pytest.approx(5.0, rel=0.25)
 
 
+@pytest.mark.soak
 async def test_by_a_fixed_policy_each_page_is_asked_for_after_every_span(db: Database) -> None:
     site = Periods((2.0, 20.0), pages=6)
     async with answering(site.respond) as url:

@@ -67,6 +67,7 @@ async def test_a_template_that_says_something_new_again_is_let_go(db: Database) 
     assert len(trap_requests(site)) > before + 100
 
 
+@pytest.mark.soak
 async def test_a_page_that_is_held_back_is_looked_at_when_its_user_names_it(db: Database) -> None:
     async with trapped_site("calendar") as (url, site):
         domain = await trapped_crawl(db, url)

@@ -173,6 +173,7 @@ def log_of(stack: Stack, run: str) -> list[str]:
     return lines()
 
 
+@pytest.mark.soak
 def test_a_site_is_added_by_its_form_and_the_forms_offer_it_from_then_on(
     stack: Stack, runner: Runner, site: Remote
 ) -> None:
@@ -201,6 +202,7 @@ def test_an_invalid_setting_is_reported_with_its_field(stack: Stack, runner: Run
     assert said == "Target: 'often' is not a share above 0 and below 1, such as 95% or 0.95"
 
 
+@pytest.mark.soak
 def test_a_report_is_an_artifact_with_a_history_and_a_folder_of_pages(
     stack: Stack, runner: Runner, domain: Domain
 ) -> None:
@@ -237,6 +239,7 @@ def test_important_events_have_automations(stack: Stack) -> None:
     } <= names
 
 
+@pytest.mark.soak
 def test_freshness_below_the_target_fires_its_automation(stack: Stack, runner: Runner, domain: Domain) -> None:
     fill(stack, domain)
     in_database(
@@ -275,6 +278,7 @@ def until_events(stack: Stack, name: str, domain: Domain) -> list[dict[str, Any]
     return mine()
 
 
+@pytest.mark.soak
 def test_a_recrawl_of_a_prefix_visits_only_pages_under_it(
     stack: Stack, runner: Runner, domain: Domain, site: Remote
 ) -> None:
@@ -373,6 +377,7 @@ def test_a_crawl_notifies_the_address_in_a_secret_block(
     assert KEY not in "".join(path.read_text(errors="replace") for path in (stack.home / "logs").rglob("*.log"))
 
 
+@pytest.mark.soak
 def test_the_state_of_a_notify_run_shows_failed_deliveries(
     stack: Stack, runner: Runner, domain: Domain, site: Remote
 ) -> None:
@@ -396,6 +401,7 @@ def test_the_state_of_a_notify_run_shows_failed_deliveries(
     assert "1 subscription that failed before will be tried later" in again["state"]["message"]
 
 
+@pytest.mark.soak
 def test_an_audit_shows_what_it_drew(stack: Stack, runner: Runner, domain: Domain) -> None:
     run = completed(stack, runner.run("audit/audit", domain=domain.authority))
 

@@ -150,6 +150,7 @@ def shared_memory(pid: int) -> set[str]:
     return set()
 
 
+@pytest.mark.soak
 def test_another_user_of_the_machine_can_read_nothing_and_start_nothing(stack: Stack, tmp_path: Path) -> None:
     canary = tmp_path / "canary"
     run = hold_on(stack, tmp_path)  # to have the process of a run, too
@@ -438,6 +439,7 @@ def test_down_ends_runs_properly_and_leaves_nothing(stack: Stack, tmp_path: Path
     assert run_state(again(stack).api, run) == "Cancelled"
 
 
+@pytest.mark.soak
 def test_a_killed_up_is_finished_by_the_next(home: Path) -> None:
     stop_stack(settings_of(home), report=print)
     command = (

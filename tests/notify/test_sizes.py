@@ -56,6 +56,7 @@ def refusing(beyond: int) -> Callable[[Got], tuple[int, str]]:
     return lambda got: (413, "") if len(got.body) > beyond else (204, "")
 
 
+@pytest.mark.soak
 async def test_large_digest_is_split_for_a_receiver_with_a_limit_of_1_mb(db: Database) -> None:
     library = Library()
     async with answering(library.respond) as url, receiving(Receiver(refusing(MB))) as receiver:

@@ -92,6 +92,7 @@ async def test_crawl_continues_from_a_dump_without_repeated_requests(
     assert "cannot be written" in run(database_url, "db", "dump", f"{tmp_path / 'none' / 'file'}").complaint
 
 
+@pytest.mark.soak
 async def test_restore_needs_a_home_without_domains(site: Site, database_url: str, tmp_path: Path, home: Path) -> None:
     await half_crawled(database_url, site)
     file = tmp_path / "crawl.dump"

@@ -162,6 +162,7 @@ def test_a_moved_checkout_is_set_up_anew(checkout: Path) -> None:
     assert not is_ready(checkout.rename(checkout.with_name("moved")))
 
 
+@pytest.mark.soak
 def test_without_a_network_it_says_so_in_one_line(checkout: Path, tmp_path: Path) -> None:
     nowhere = "http://127.0.0.1:9"  # the discard port: nobody listens
     cut_off = dict.fromkeys(["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY"], nowhere)

@@ -148,6 +148,7 @@ def test_new_user_adds_site_sees_change_ignores_clock_and_sets_target(
     ]
 
 
+@pytest.mark.soak
 def test_large_domain_is_shown_as_being_counted(crawled: Site, page: Page, database_url: str) -> None:
     with psycopg.connect(database_url) as blocker:
         blocker.execute("LOCK TABLE domain_figures IN EXCLUSIVE MODE")  # blocks the count

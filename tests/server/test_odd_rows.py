@@ -3,6 +3,7 @@
 from urllib.parse import urlencode
 
 import psycopg
+import pytest
 
 from crawler.store.report.freshness import MAX_SMALL_PAGES
 from tests.commands import Recrawl, Site
@@ -56,6 +57,7 @@ ODD = {
 }
 
 
+@pytest.mark.soak
 def test_pages_are_shown_with_unexpected_rows(
     site: Site, recrawl: Recrawl, visitor: Visitor, database_url: str
 ) -> None:

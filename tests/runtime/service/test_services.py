@@ -94,6 +94,7 @@ def test_second_deploy_changes_nothing(deployed: Place) -> None:
     assert all(json.loads(line)["level"] == "info" for line in done.stderr.splitlines())
 
 
+@pytest.mark.soak
 def test_prefect_server_needs_the_auth_string(deployed: Place) -> None:
     request = urllib.request.Request(f"{deployed.api.url}/flows/filter", b"{}", {"content-type": "application/json"})
     with pytest.raises(urllib.error.HTTPError, match="401"):

@@ -59,6 +59,7 @@ async def handed_to(db: Database, lease: Lease) -> list[Target]:
     return await frontier.select_targets(db, lease, max_targets=MOST, at=START, dispatched=(), defaults=USUAL)
 
 
+@pytest.mark.soak
 async def test_a_selection_in_a_domain_of_a_hundred_thousand_pages_reads_only_a_few_windows(
     db: Database,
 ) -> None:

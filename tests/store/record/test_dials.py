@@ -78,6 +78,7 @@ def apart(one: Floats, other: Floats) -> float:
     return errors(one, other).every
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("virtual_page_share", "passes"),
     [
