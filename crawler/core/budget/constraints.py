@@ -18,7 +18,7 @@ UNLIMITED = Budget(float("inf"))
 ROBOTS_PER_DAY = 1.0  # requests for robots.txt
 AUDIT_SHARE = 0.01  # of a budget, for the audit: the random sample that measures the freshness report
 MAX_OVERHEAD = 0.5  # of a budget, so that a budget of one request a day is not all spent on robots.txt
-NEVER_DAYS = 1e6
+NEVER_DAYS = 1e6  # an age that counts as never reached
 TARGET_MARGIN = 0.004  # added to a freshness target: pacing delays visits, which costs 0.0025 (decision 0051)
 UNITS = ((1.0, "days"), (1 / 24, "hours"), (1 / 1440, "minutes"), (1 / 86_400, "seconds"))  # in days
 MAX_DAYS = 1e6  # an interval that can still be added to a datetime
@@ -31,11 +31,12 @@ class DomainLimits:
 
     importance: relative to other domains; the mean is 1.  budget: the daily budget that the user set.
     delay_s: the delay in force.  polite_requests: requests per day that the delay allows.
-    target_freshness: a target share, above 0 and below 1.  target_age_days: a target for the longest interval.
-    default_shadow_price: the price if nothing is scarce.  max_interval_days: the longest interval, unless the target
-    is shorter.  allotted_requests: the domain's part of the budget of all domains, in requests per day.
+    target_freshness: the expected freshness to reach, above 0 and below 1.  target_age_days: the longest interval to
+    reach.  default_shadow_price: the price if nothing is scarce.  max_interval_days: the longest interval without a
+    target_age_days.  allotted_requests: the domain's part of the budget of all domains, in requests per day.
     spends_all: spend the whole budget even if a target needs less.  is_always_open: the domain has no hours; with
-    hours, daily numbers are those of a mean day.  scales_gaps: scale the gaps of the revisit policy to the limit.
+    hours, daily numbers are those of a mean day.  scales_gaps: scale the gaps of the revisit policy so that revisits
+    use the whole limit.
     """
 
     importance: float = 1.0
@@ -65,8 +66,9 @@ class DomainLimits:
 class TargetDemand:
     """The demand of a target.
 
-    requests: requests per day; inf if no number meets the target.  reachable_age_days: the lowest possible age.
-    finding: why the target cannot be met, or empty.
+    requests: requests per day; inf without a target, or if no number meets it.  reachable_age_days: for an age target,
+    the lowest longest interval that the limits allow, at least the target.  finding: why the target cannot be met, or
+    empty.
     """
 
     requests: float
@@ -76,7 +78,7 @@ class TargetDemand:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit in requests per day. name: the subject of a sentence about it.  rate: "n requests a day"."""
+    """A limit in requests per day. name: the limit as the subject of a sentence.  rate: its text "n requests a day"."""
 
     requests: float
     name: str
@@ -89,12 +91,12 @@ def compute_visit_limit(limit: float) -> float:
 
 
 def compute_budget(visits: float) -> float:
-    """Return the budget, in requests per day, that is needed for a number of visits."""
+    """Return the budget, in whole requests per day, that leaves `visits` requests after robots.txt and audits."""
     return visits if math.isinf(visits) else float(math.ceil((visits + ROBOTS_PER_DAY) / (1 - AUDIT_SHARE)))
 
 
 def compute_request_limit(visits: float) -> float:
-    """Return the inverse of compute_visit_limit: the request limit, possibly a fraction, that leaves `visits`."""
+    """Return the inverse of compute_visit_limit: the request limit, not rounded, that leaves `visits`."""
     return min((visits + ROBOTS_PER_DAY) / (1 - AUDIT_SHARE), visits / (1 - MAX_OVERHEAD))
 
 
@@ -143,7 +145,7 @@ def compute_target_demand(work: Workload, terms: DomainLimits, shares: Shares) -
         need = compute_freshness_cost(work, aim, limits, shares=shares)
         if not need.is_possible:
             need = compute_freshness_cost(work, terms.target_freshness, limits, shares=shares)
-        target = f"{100 * terms.target_freshness:.3g}% fresh"
+        target = f"A freshness of {100 * terms.target_freshness:.3g}%"
         return TargetDemand(
             compute_budget(need.requests),
             None,
@@ -153,7 +155,7 @@ def compute_target_demand(work: Workload, terms: DomainLimits, shares: Shares) -
     part = compute_refresh_share(work, shares)
     need = compute_age_cost(work, terms.target_age_days, limits * part)
     need = TargetCost(need.requests / part, is_possible=need.is_possible, reachable=need.reachable)
-    target = f"No page older than {format_days(terms.target_age_days)}"
+    target = f"A maximum age of {format_days(terms.target_age_days)}"
     is_reachable = need.reachable < NEVER_DAYS
     text = f"allows one visit to each page in {format_days(need.reachable)}" if is_reachable else "leaves no requests"
     finding = _describe_shortfall(target, need, limit, text)
@@ -191,7 +193,7 @@ def format_days(days: float) -> str:
 class Constraints:
     """The constraints under which a domain's price is solved.
 
-    work: its pages, with intervals limited to the longest.  limit: requests per day.
+    work: its pages, with intervals limited to `longest_days`.  limit: requests per day.
     target_requests, longest_days, finding: see DomainPlan.
     """
 
@@ -217,7 +219,8 @@ def compute_constraints(
 ) -> Constraints:
     """Compute the request limit of a domain (the lowest of target, budget and politeness) and its longest interval.
 
-    everything: the pages of all domains, which share the `overall` budget; it must afford the interval for all of them.
+    everything: the pages of all domains, which share the `overall` budget. If their own budget or the overall budget
+    cannot afford the longest interval for all pages, the interval is longer.
     """
     max_days = terms.target_age_days or terms.max_interval_days
     demand = compute_demand(work, terms, shares)
@@ -237,21 +240,21 @@ def compute_constraints(
         findings.append(f"Pages wait {factor}, because {slowest_rate} are too few")
     if limit > 0 and longest > max_days and not demand.finding:
         findings.append(f"A page may wait {longest:,.0f} days, not {max_days:,.0f}, because {rate} are too few")
-    # For a target that no number of requests can reach, do not make as many requests as possible.
-    takes = demand.requests if math.isfinite(demand.requests) else None
+    # A target that no number of requests can reach does not raise the number of requests.
+    target_requests = demand.requests if math.isfinite(demand.requests) else None
     scaled = _scale_gaps(work, own, shares) if terms.scales_gaps else work
     limited = _limit_intervals(scaled, longest, delay_factor=delay_factor)
-    return Constraints(terms, limited, takes, limit, longest, ". ".join(filter(None, findings)))
+    return Constraints(terms, limited, target_requests, limit, longest, ". ".join(filter(None, findings)))
 
 
 def _compute_longest_interval(work: Workload, limit: Limit, max_interval_days: float) -> tuple[float, str]:
-    """Return the longest interval that a limit affords for pages without a rule, in days, and the limit's rate."""
+    """Return the longest interval, in days, that a limit affords for pages without a rule, and the text of its rate."""
     count = float(work.fetched.stands_for[~work.fetched.is_ruled].sum())
     return float(compute_longest_gap(count, limit.requests, max_interval=max_interval_days)), limit.rate
 
 
 def _compute_delay_factor(work: Workload, limit: Limit, shares: Shares) -> tuple[float, str]:
-    """Return the factor by which pages wait longer than rules require, 1 or more, and the rate of the limit."""
+    """Return the factor by which pages wait longer than rules allow, 1 or more, and the text of the limit's rate."""
     available = compute_visit_limit(limit.requests) * compute_refresh_share(work, shares) * (1 - LONGEST_INTERVAL_SHARE)
     return max(_sum_rule_requests(work.fetched) / max(available, TINY), 1.0), limit.rate
 
@@ -264,7 +267,7 @@ def _sum_rule_requests(pages: PageArrays) -> float:
 def _scale_gaps(work: Workload, limit: Limit, shares: Shares) -> Workload:
     """Shorten the gaps of a policy until revisits use what the limit leaves for them.
 
-    `_compute_delay_factor` handles gaps that are too short for the limit.
+    Gaps that are too short for the limit are lengthened elsewhere (`_compute_delay_factor`).
     """
     pages = work.fetched
     available = compute_visit_limit(limit.requests) * compute_refresh_share(work, shares)
@@ -284,7 +287,7 @@ def compute_demand(work: Workload, terms: DomainLimits, shares: Shares) -> Targe
 def _limit_intervals(work: Workload, max_days: float, *, delay_factor: float = 1.0) -> Workload:
     """Set the longest interval of pages without a rule.
 
-    delay_factor: the factor by which pages with a rule wait longer than it requires.
+    delay_factor: the factor by which pages with a rule wait longer than it allows.
     """
 
     def limit_pages(pages: PageArrays) -> PageArrays:

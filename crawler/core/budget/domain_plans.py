@@ -1,4 +1,4 @@
-"""Solve the plan of each domain: its shadow price, longest interval, expected freshness, and unreachable targets.
+"""Solve the plan of each domain: its shadow price, longest interval, expected freshness, and what it cannot reach.
 
 Prices are solved in units of importance across domains, because all may share a budget. They are returned in units of
 importance within the domain, whose mean page has 1, because a claim compares page values in these units.
@@ -42,7 +42,8 @@ NEARLY_FULL = 0.999  # share of a limit from which it counts as used up
 class DomainPlan:
     """The solved plan of one domain.
 
-    shadow_price: None means the default price: nothing is scarce.  longest_days: no page waits longer than this.
+    shadow_price: None means the default price, because nothing is scarce.  longest_days: the longest interval of pages
+    without a rule.
     target_requests: requests per day that the target needs; None without a target or if no number meets it.
     limit: the maximum number of requests per day; inf without a limit.  requests: the expected requests per day.
     expected: the expectation for fetched pages.  finding: sentences about what cannot be reached, or empty.
@@ -132,7 +133,7 @@ def _solve_request_prices(
 
 
 def _solve_own_price(domain: Constraints, shares: Shares) -> ShadowPrice:
-    """Solve the price at which the domain stays within its own byte budget; MIN_PRICE without one."""
+    """Solve the price at which the domain stays within its own budgets; MIN_PRICE without a byte budget."""
     max_bytes = domain.terms.budget.received_bytes
     if math.isinf(max_bytes) or not len(domain.work.fetched.a):
         return ShadowPrice(MIN_PRICE)
@@ -181,10 +182,11 @@ def _compute_bytes(domain: Constraints, price: ShadowPrice, shares: Shares) -> f
 def _choose_higher_price(domain: Constraints, first: ShadowPrice, second: ShadowPrice) -> ShadowPrice:
     """Return the price at which a mean visit costs more. It satisfies the limits of both."""
     pages = domain.work.fetched
-    return first if _compute_mean_value(first, pages) > _compute_mean_value(second, pages) else second
+    return first if _compute_mean_price(first, pages) > _compute_mean_price(second, pages) else second
 
 
-def _compute_mean_value(price: ShadowPrice, pages: PageArrays) -> float:
+def _compute_mean_price(price: ShadowPrice, pages: PageArrays) -> float:
+    """Return the mean over these pages of the minimum value of a visit."""
     count = max(pages.count, 1.0)
     requests, received = (float((pages.stands_for * n).sum()) / count for n in (pages.requests, pages.received_bytes))
     return price.per_request * requests + price.per_byte * received
@@ -192,7 +194,7 @@ def _compute_mean_value(price: ShadowPrice, pages: PageArrays) -> float:
 
 def has_price_moved(before: ShadowPrice, after: ShadowPrice, pages: PageArrays) -> bool:
     """Whether the price of a mean visit rose or fell by more than MOVED_FACTOR."""
-    old, new = (max(_compute_mean_value(price, pages), MIN_PRICE) for price in (before, after))
+    old, new = (max(_compute_mean_price(price, pages), MIN_PRICE) for price in (before, after))
     return max(old / new, new / old) > MOVED_FACTOR
 
 
@@ -209,11 +211,11 @@ def compute_requests(
 
 def _build_plan(domain: Constraints, price: ShadowPrice, shares: Shares) -> DomainPlan:
     default_price = ShadowPrice(domain.terms.default_shadow_price)
-    is_usual = price == default_price or not len(domain.work.fetched.a)
-    price = default_price if is_usual else ShadowPrice(max(price.per_request, MIN_PRICE), price.per_byte)
+    is_default = price == default_price or not len(domain.work.fetched.a)
+    price = default_price if is_default else ShadowPrice(max(price.per_request, MIN_PRICE), price.per_byte)
     requests = compute_requests(domain.work, price, limit=domain.visit_limit, shares=shares)
     return DomainPlan(
-        shadow_price=None if is_usual else price,
+        shadow_price=None if is_default else price,
         longest_days=domain.longest_days,
         target_requests=domain.target_requests,
         limit=domain.limit,
