@@ -1,4 +1,4 @@
-"""Forecast the freshness of a domain at its current budget, and at a tenth to ten times of it."""
+"""Forecast the freshness of a domain at a tenth to ten times its current budget."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ class BudgetSource(StrEnum):
 class ForecastStep:
     """The outcome of one budget. factor: multiple of today's budget; None if that is zero.
 
-    is_allowed: whether politeness and the overall budget allow it.
+    budget: requests per day.  is_allowed: whether politeness and the overall budget allow it.
     """
 
     factor: float | None
@@ -52,10 +52,10 @@ class Forecast:
 
     fetched, unfetched: numbers of pages, estimated from a sample.  shadow_price: as planned last, or the default.
     price_correction: the current factor on it.  planned_at: when it was planned; None if never.
-    is_suspended: nothing is sent for an hour or more; the forecast ignores that.
-    current_plan: the plan for today's pages and budget.  budget: requests allowed by `source`.
+    is_suspended: the domain sends nothing for an hour or more; the forecast ignores that.
+    current_plan: the plan for today's pages and budget.  budget: requests that the domain makes, limited by `source`.
     cap: requests that politeness allows.  overall: requests that all domains together may make.
-    policies: outcomes of the domain's revisit policy and of others; empty if nothing is sent.
+    policies: outcomes of the domain's revisit policy and of others; empty with a budget of 0.
     plain_freshness, equal_freshness: the freshness with all pages counted equally, when visits are chosen by the
     domain's importance mix and by equal weights, at today's budget; None if the mix has no effect.
     """
@@ -85,7 +85,7 @@ class Forecast:
 
     @property
     def points_for_tenth(self) -> float | None:
-        """Return the percentage points of freshness that a budget larger by 10 % would add; None if there is none."""
+        """Return the percentage points of freshness that a 10% larger budget would add; None with a budget of 0."""
         fresh = {step.factor: step.plan.expected.freshness for step in self.steps}
         return 100 * (fresh[1.1] - fresh[1.0]) if 1.0 in fresh else None
 
@@ -101,8 +101,8 @@ async def compute_forecast(
 ) -> Forecast | None:
     """Compute the forecast of a domain without changing anything; return None if it has no fetched pages.
 
-    Today's step is the last plan, or what the first plan would be, for the current pages. All domains are read if they
-    share a budget, or if priors are not fitted yet.
+    The step with factor 1 is a plan for the current pages; it refits priors only if there has been no plan yet. All
+    domains are read if they share a budget, or if priors are not fitted yet.
     sample_size: approximate number of pages to read.  max_domains: return None if more domains would have to be read.
     Raise BadInput if the domain was removed.
     """
@@ -186,7 +186,7 @@ def _choose_budget(terms: DomainLimits, current_plan: DomainPlan, overall: Budge
 def _build_steps(
     chosen: DomainForecast, terms: DomainLimits, budget: float, max_requests: float, settings: Settings
 ) -> Iterator[ForecastStep]:
-    """Yield outcomes of a tenth to ten times the budget; without a budget, of the requests at the default price."""
+    """Yield outcomes of a tenth to ten times the budget; if it is 0, of the requests at the default price."""
     work, price = chosen.work, ShadowPrice(settings.min_value)
     base = budget or compute_budget(compute_requests(work, price, limit=terms.polite_requests))
     for factor in FACTORS:

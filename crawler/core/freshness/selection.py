@@ -1,7 +1,9 @@
-"""Select the pages that a claim dispatches, from the heads of the due index and of the discovery order. Pure.
+"""Select the pages that a claim dispatches, from the heads of the due index and of the discovery order.
 
-The store and the labs call the same function. Due times only order an index; the value at the current estimate and
-price decides. So a stored due time may be outdated, which only costs one more read.
+Due times only order an index; the value at the current estimate and price decides. So a stored due time may be
+outdated, which only costs one more read.
+A *floor visit* is a visit below the price to a page that has reached its longest interval. A limited share of the
+budget is used for floor visits.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,16 +23,18 @@ from crawler.core.freshness.visit_value import (
     compute_weights,
 )
 
-MIN_SCORE = 0.98  # value over price from which a page is selected; deferring it would cost a write
+# The score of a page is its value over its price. From this score on it is selected; to defer it would cost a write.
+MIN_SCORE = 0.98
 MIN_DELAY_DAYS = 1 / 1440  # a deferred page is not read again within a minute
 DUE_TOLERANCE = 0.02  # share of the gap; a due time that moves by less is not rewritten
-FLOOR_RETRY_DAYS = 1.0  # delay of a floor visit that exceeds today's share of the budget
+FLOOR_RETRY_DAYS = 1.0  # delay of floor visits beyond today's share of the budget
 CHECK_SHARE = 0.03  # of a budget, for visits to dead links, and the same for checks of duplicates
 DEAD_LINK_FACTOR = 1e-6  # on the score of a dead link without a budget, which puts it behind all other pages
 MAX_CHECK_WAIT_DAYS = 180.0  # for a check without a slot, because the budget may grow
 NEVER_DAYS = 1e6  # a page that must wait this long is never due
 ROUNDING = 0.5 + 1e-6  # shares of slots are rounded; rounding errors can put a whole product slightly below
-# Share of selectable fetched pages in a window; below, do not read the next window, which is due later.
+# Share of fetched pages in a window of the due index that are selected or leave the index; below this share, the next
+# window, whose pages are due later, is not read.
 MIN_YIELD = 0.05
 SCORE_TOLERANCE = 1e-3  # relative; among equal scores, the longest overdue page comes first
 
@@ -47,16 +51,16 @@ class Candidates:
     min_interval, max_interval: bounds of the time since the last successful visit. A fetched page with rule `once` has
     NEVER_DAYS in both.  unseen: since the last successful visit; meaningless for an unfetched page.
     due_in: until the stored due time; below 0 if overdue.
-    is_requested: requested by a user or for another reason (Wanted), at any price.
+    is_requested: visited at any price, for a RequestReason.
     is_timed: due at a fixed time (retry, gone, moved, excluded): never selected before, never deferred.
     is_dead: gone, moved, or never a page.  is_duplicate: follows the schedule of its canonical page. When due, both are
     visited within their share of a budget; without a budget, dead links come last, as floor visits.
     is_ruled: a rule sets the longest interval; then the visit counts as above the price, and is not a floor visit.
-    cash: the discovery order, highest first.  gap: from the last successful visit to the next one by a revisit policy
-    other than value; else NaN.  phase: the share of its gap that a page with only one visit waits
-    (value.compute_phase); else 1.  activity_ahead: days by which site activity is ahead of the calendar since the last
-    successful visit.  recall, signal_days_ahead: the probability that a change would have been signaled, and the days
-    that signals add to the age of the page; 0 without a source.
+    cash: a number by which unfetched pages are ordered, highest first.  gap: from the last successful visit to the next
+    one by a revisit policy other than value; else NaN.  phase: the share of its gap that a page with only one visit
+    waits (visit_value.compute_phase); else 1.  activity_ahead: days by which site activity is ahead of the calendar
+    since the last successful visit.  recall, signal_days_ahead: the probability that a change would have been signaled,
+    and the days that signals add to the age of the page; 0 without a source.
     """
 
     a: Floats
@@ -97,10 +101,10 @@ class Selection:
     """The result of a selection; pages are indices into the candidates.
 
     chosen: the pages to dispatch, in this order.  rescheduled, due_in: pages whose due times must be rewritten, and
-    the days until they are due (inf: never).  floor_visits: the number of chosen pages below their price that are due
-    only by their longest interval.  filler_visits: the number of chosen pages below their price that fill slots left
-    over; they come last.  needs_more_candidates: whether to read another window of the due index, because slots are
-    left and the last window was productive.
+    the days until they are due (inf: never).  floor_visits: the number of floor visits among the chosen pages.
+    filler_visits: the number of chosen pages below their price that fill slots left over; they come last.
+    needs_more_candidates: whether to read another window of the due index, because slots are left and the last window
+    reached MIN_YIELD.
     """
 
     chosen: Indices
@@ -117,7 +121,7 @@ class CandidateColumns:
 
     terms: many pages share one object.  magnitude_factor: the factor on importance for change magnitudes.
     signals: the signals about each page since its last successful visit, per source (VisitTerms.sources).
-    request_reason: values of Wanted; a page with rule `once` is only revisited for PRIORITY_REQUESTS.
+    request_reason: values of RequestReason; a page with rule `once` is only revisited for PRIORITY_REQUESTS.
     """
 
     terms: Sequence[VisitTerms]
@@ -197,15 +201,15 @@ def select_pages(
     last_window: int = 0,
     fills_slots: bool = False,
 ) -> Selection:
-    """Select pages whose value reaches their price, by value over price. Defer the others until it does.
+    """Select pages whose value reaches their price, by score. Defer the others until it does.
 
     slots: the maximum number of pages.  discovery_share, refresh_share: the guaranteed shares of slots for unfetched
     pages (at any price) and for revisits (at the price) while there are any. The other slots go to the higher score,
     and slots left over to unfetched pages. So nothing is chosen only if no page is unfetched or due.
-    slots_before: slots used so far since any start; needed to add up fractions of slots over small batches.
+    slots_before: the slots of all earlier calls; needed to add up fractions of slots over small batches.
     budget: None means no limit.
     last_window: the index of the first candidate of the window of the due index that was read last.
-    fills_slots: fill slots left over with the pages with the highest value over price, due or not.
+    fills_slots: fill slots left over with the pages with the highest score, due or not.
     Unfetched pages are ordered by cash, which makes the OPIC estimates converge.
     """
     scores = _compute_scores(head)
@@ -285,7 +289,7 @@ def _is_window_productive(is_fetched: Flags, is_useful: Flags, never: Indices, *
 
 
 def _compute_scores(head: Candidates) -> Floats:
-    """Return value over price of each page; 0 before the minimum interval has passed."""
+    """Return the score of each page; 0 before the minimum interval has passed, inf for a requested page."""
     waited = head.unseen / head.phase
     aged = (1 - head.recall) * np.maximum(waited + head.activity_ahead, 0.0) + head.signal_days_ahead
     a, b, weight, ahead, longest = head.a, head.b, head.weight, head.signal_days_ahead, head.max_interval
@@ -318,9 +322,9 @@ def _schedule_checks(head: Candidates, slots: int, used: int, budget: DayBudget 
 
 
 def _choose_floor_visits(head: Candidates, below: Flags, lateness: Floats, *, floor_left: int | None) -> Flags:
-    """Choose floor visits: up to `floor_left` pages below their price that are most overdue by their longest interval.
+    """Choose floor visits: up to `floor_left` of the pages `below` their price, those most overdue first.
 
-    Due dead links come after them.
+    Without a limit, due dead links are floor visits too and come last.
     """
     overdue = np.flatnonzero(below & np.where(head.is_dead, head.due_in <= 0, lateness >= 1))
     floor = np.zeros_like(below)
