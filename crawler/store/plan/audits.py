@@ -105,8 +105,8 @@ async def list_domains_to_audit(db: Database, *, only: Domain | None = None) -> 
 async def count_calibration(db: Database, domain: Domain, *, since: date, until: date) -> None:
     """Compare the visits of these UTC days, excluding `until`, with their predicted changes and store the counts.
 
-    Earlier days that were not counted yet are included. A repeated call replaces the counts, except those of days whose
-    visits have been deleted.
+    Earlier days that were not counted yet are included. A repeated call replaces the counts of days whose visits are
+    still stored.
     """
     async with db.transaction() as connection:
         first = await fetch_value(connection, SINCE, {"domain_id": domain.id, "since": since})
@@ -124,9 +124,9 @@ async def count_requests(db: Database, domain: Domain, *, day: date) -> int:
 async def draw_sample(db: Database, domain: Domain, *, max_pages: int, at: datetime) -> list[PageKey]:
     """Draw a random sample of fetched pages with a version, put them into the inbox for a visit, and return them.
 
-    The sample is the same during a UTC day. Return no pages if an earlier sample still waits in the inbox. Pages that a
-    rule fetches only once are left out. Minimum intervals of rules do not apply: leaving out recently visited pages
-    would bias the sample.
+    Repeated calls on one UTC day draw the same pages. Return no pages if an earlier sample still waits in the inbox.
+    Pages that a rule fetches only once are left out. Minimum intervals of rules do not apply, because leaving out
+    recently visited pages would bias the sample.
     """
     rules = PageRules(domain.settings.rules)
     day = at.astimezone(UTC).date().isoformat()
