@@ -35,7 +35,7 @@ DOMAIN_COLUMNS = f"""
     ARRAY(SELECT a.authority FROM domain_alias a WHERE a.domain_id = d.id) AS aliases,
     ARRAY(SELECT to_jsonb(r) FROM rule r WHERE r.domain_id = d.id ORDER BY r.no) AS rules,
     (SELECT s.addresses FROM domain_state s WHERE s.domain_id = d.id) AS addresses
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 RULE_COLUMNS = """
     domain_id int8, no int2, pattern text, min_interval_s float8, max_interval_s float8, weight float8, once bool,
     max_pages int4, pages int8, ignore text[], watch text[], ignore_text text[], render text

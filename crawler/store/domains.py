@@ -98,7 +98,7 @@ DOMAIN_LIST = f"""
       LEFT JOIN domain_plan l ON l.domain_id = d.id
       JOIN domain_counts n ON n.domain_id = d.id
      ORDER BY d.authority
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 DELAY_NEXT_REQUEST = """
     UPDATE domain_state SET next_request_at = greatest(next_request_at, clock_timestamp() + %s) WHERE domain_id = %s
 """
@@ -151,7 +151,7 @@ WRITE_PRIORS = f"""
     INSERT INTO kind_prior (kind, a, b, pages, domains, planned_at)
     SELECT x.*, %(at)s FROM {build_unnest(PRIOR_COLUMNS)}
     ON CONFLICT (kind) DO UPDATE SET {build_upsert_set(("a", "b", "pages", "domains", "planned_at"))}
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,7 +164,7 @@ INSERTED_COLUMNS = [*OPTION_COLUMNS, "kinds", "condition", "condition_text", "bo
 INSERT = f"""
     INSERT INTO subscription ({", ".join(INSERTED_COLUMNS)}, created_at, position)
     VALUES ({build_placeholders(INSERTED_COLUMNS)}, %(at)s, (SELECT coalesce(max(position), 0) FROM feed)) RETURNING id
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 
 
 async def add_subscription(db: Database, options: SubscriptionOptions, *, at: datetime) -> Subscription:

@@ -64,7 +64,7 @@ RELEASE = f"""
        SET lease_token = NULL, leased_until = NULL, holder = NULL, wake_at = %(wake_at)s,
            paced_until = %(paced_until)s, next_request_at = %(free_at)s, {budgets.LEDGER_COLUMNS}
      WHERE domain_id = %(domain_id)s
-"""  # noqa: S608  only our own statement is put in
+"""  # noqa: S608  only our own statement is inserted
 FENCE = "SELECT domain_id FROM domain_state WHERE domain_id = %s AND lease_token = %s FOR UPDATE"
 RELEASE_SLOTS = """
     WITH own AS (SELECT address FROM address_slot

@@ -60,7 +60,7 @@ CANDIDATE = f"""
      ORDER BY s.wake_at NULLS LAST, s.domain_id
      LIMIT 1
        FOR UPDATE OF s SKIP LOCKED
-"""  # noqa: S608  only our own conditions are put in
+"""  # noqa: S608  only our own conditions are inserted
 CANDIDATES = (CANDIDATE.format(DUE), CANDIDATE.format(HAS_INBOX))
 # The slots of another active lease are checked again at the end of that lease at the latest.
 CLAIM_WAIT = f"""
@@ -72,7 +72,7 @@ CLAIM_WAIT = f"""
                                          AND h.leased_until > clock_timestamp()))) AS until
                       FROM {BLOCKING_SLOTS}) blocked
      WHERE ({DUE} OR {HAS_INBOX}) AND {AWAKE} AND s.domain_id <> ALL(%(tried)s)
-"""  # noqa: S608  only our own conditions are put in
+"""  # noqa: S608  only our own conditions are inserted
 CLAIM_SLOTS = """
     INSERT INTO address_slot AS a (address, domain_id, lease_token, held_until)
     SELECT x, %(domain_id)s, %(token)s, clock_timestamp() + %(term)s + %(delay)s
@@ -95,7 +95,7 @@ WRITE_LEASE = f"""
      WHERE s.domain_id = %(domain_id)s AND d.id = s.domain_id
  RETURNING {DOMAIN_COLUMNS}, s.rejections,
            greatest(s.next_request_at - clock_timestamp(), interval '0') AS wait
-"""  # noqa: S608  only our own column list is put in
+"""  # noqa: S608  only our own column list is inserted
 
 WRITE_ADDRESSES = """
     UPDATE domain_state SET addresses = %s WHERE domain_id = %s RETURNING delay_s * interval '1 second' AS delay

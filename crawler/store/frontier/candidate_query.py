@@ -150,7 +150,7 @@ CANDIDATE_ROWS = """
 def _build_array_query(pages: str) -> str:
     """Return a statement that reads candidates as one row with an array per field, faster than a thousand rows."""
     columns = ", ".join(f"array_agg(x.{name})" for name in CandidateRow._fields)
-    return f"SELECT {columns} FROM ({CANDIDATE_ROWS.format(pages)}) x"  # noqa: S608  only our own columns are put in
+    return f"SELECT {columns} FROM ({CANDIDATE_ROWS.format(pages)}) x"  # noqa: S608  only our own columns are inserted
 
 
 COPIED_COLUMNS = (  # fields of CandidateColumns with the same name

@@ -43,7 +43,7 @@ COUNT_REVISITS = f"""
     INSERT INTO domain_trust (domain_id, prior_no, revisits)
     SELECT %(domain_id)s, * FROM {build_unnest("prior_no smallint, revisits int")}
     ON CONFLICT (domain_id, prior_no) DO UPDATE SET revisits = domain_trust.revisits + excluded.revisits
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 TRUST_COLUMNS = "prior_no smallint, revisits int, validator_checks int, stats jsonb"
 PUT_TRUSTS = f"""
     INSERT INTO domain_trust (domain_id, prior_no, revisits, validator_checks, stats)
@@ -73,7 +73,7 @@ PUT_SOURCE = f"""
            {
     ", ".join(f"{name} = CASE WHEN %(moved)s THEN excluded.{name} ELSE o.{name} END" for name in APPLIED_COLUMNS)
 }
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ DOMAINS = f"""
       FROM domain d LEFT JOIN domain_plan l ON l.domain_id = d.id
      WHERE %(only)s::bigint IS NULL OR d.id = %(only)s
      ORDER BY d.authority
-"""  # noqa: S608  only our own column list is put in
+"""  # noqa: S608  only our own column list is inserted
 # Counts the last counted day again, and all days since, because the audit may not have run for days.
 SINCE = """
     SELECT least(%(since)s::date, coalesce(max(k.day), (d.registered_at AT TIME ZONE 'UTC')::date))
@@ -66,7 +66,7 @@ SAMPLE = f"""
         ({NEXT_PAGE.format(lap=1, where=IS_LAST_WINDOW)})
         ORDER BY lap LIMIT 1) drawn
      ORDER BY drawn.key
-"""  # noqa: S608  only our own conditions are put in
+"""  # noqa: S608  only our own conditions are inserted
 WINDOW = 1000  # maximum number of pages read from each point
 POST_AUDIT = """
     INSERT INTO inbox (domain_id, kind, payload, arrived_at)

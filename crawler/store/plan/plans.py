@@ -54,13 +54,13 @@ INPUTS = f"""
       LEFT JOIN domain_plan l ON l.domain_id = d.id
      WHERE %(only)s::bigint IS NULL OR d.id = %(only)s
      ORDER BY d.authority
-"""  # noqa: S608  only our own column list is put in
+"""  # noqa: S608  only our own column list is inserted
 PRIOR_COLUMNS = "no smallint, a float8, b float8, pages bigint, magnitude float8"
 WRITE_PRIORS = f"""
     UPDATE prior p SET a = x.a, b = x.b, pages = x.pages, magnitude = x.magnitude
       FROM {build_unnest(PRIOR_COLUMNS)}
      WHERE p.domain_id = %(domain_id)s AND p.no = x.no
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 # Columns named like fields of PlanRow, and those with other names.
 COPIED_COLUMNS = ("importance", "longest_s", "price_correction", "finding", "mean_magnitude")
 PLAN_COLUMNS = (*COPIED_COLUMNS, "planned_at", "price_request", "price_byte", "budget_per_day")
@@ -77,7 +77,7 @@ WRITE_DOMAIN_PLAN = f"""
     SELECT d.id, {build_placeholders(PLAN_COLUMNS)}
       FROM domain d WHERE d.id = %(domain_id)s  -- it may have been deleted
     ON CONFLICT (domain_id) DO UPDATE SET {build_upsert_set(PLAN_COLUMNS)}
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 MAX_WAITING = 10_000  # pages are counted up to this number; a domain rarely gets more requests in an hour
 
 

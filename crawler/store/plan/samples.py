@@ -46,7 +46,7 @@ SAMPLE = f"""
      CROSS JOIN LATERAL (SELECT {IMPORTANCE} AS own OFFSET 0) i  -- computed once
      WHERE f.domain_id = %(domain_id)s AND f.key >= %(low)s AND f.key < %(high)s
        AND (f.state = 'unfetched' AND f.due_at IS NULL OR f.state = 'fetched' AND p.version > 0)
-"""  # noqa: S608  only our own expressions are put in
+"""  # noqa: S608  only our own expressions are inserted
 PRIORS = "SELECT no, a, b FROM prior WHERE domain_id = %s ORDER BY no"
 KEYS = 1 << 128
 FETCH_SIZE = 200  # rows

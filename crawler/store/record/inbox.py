@@ -113,7 +113,7 @@ REORDER = f"""
     UPDATE frontier f SET boosted = x.boosted, url_score = x.score, rank = x.rank FROM {build_unnest(ORDER_COLUMNS)}
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key
        AND (f.boosted, f.url_score, f.rank) IS DISTINCT FROM (x.boosted, x.score, x.rank)
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 REPOOL = f"""
     UPDATE cash c SET pool = x.pool, net = x.net FROM {build_unnest(f"key bytea, {POOL_COLUMNS}")}
      WHERE c.domain_id = %(domain_id)s AND c.key = x.key AND c.pool <> x.pool

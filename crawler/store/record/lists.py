@@ -47,7 +47,7 @@ PUT_DATES = f"""
     SELECT %(domain_id)s, x.key, %(source)s, x.at, %(list_key)s, x.is_open FROM {build_unnest(DATE_COLUMNS)}
     ON CONFLICT (domain_id, key, source) DO UPDATE
        SET at = excluded.at, list_key = excluded.list_key, is_open = announced.is_open OR excluded.is_open
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 ADD_LISTS = """
     INSERT INTO url_list (domain_id, key, found_by, found_at)
     SELECT %(domain_id)s, f.key, %(found_by)s, %(at)s
@@ -93,7 +93,7 @@ COUNT_CHECKED = f"""
       FROM (SELECT key, count(*) AS checked, count(*) FILTER (WHERE is_true) AS confirmed, sum(expected) AS expected
               FROM {build_unnest(CHECKED_COLUMNS)} GROUP BY key) x
      WHERE l.domain_id = %(domain_id)s AND l.key = x.key
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ ADD_GROUPS = f"""
       FROM {build_unnest("no smallint, template text")}
       JOIN prior d ON d.domain_id = %(domain_id)s AND d.no = 0
     ON CONFLICT DO NOTHING
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 TEMPLATES = """
     SELECT no, template, first_visits, novelty, deferred_until, is_moving FROM prior WHERE domain_id = %s AND no > 0
 """
@@ -52,7 +52,7 @@ PUT_TEMPLATES = f"""
      WHERE p.domain_id = %(domain_id)s AND p.no = x.no
        AND (p.first_visits, p.novelty, p.deferred_until, p.is_moving)
            IS DISTINCT FROM (x.visits, x.found, x.deferred_until, x.is_moving)
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 # Defers the pages that would come next, except dispatched ones: they are being fetched, which would waste their due
 # times. Boosted and requested pages are never deferred.
 DEFER_PAGES = """

@@ -33,13 +33,13 @@ ECONOMY_COLUMNS = ("virtual_page_cash", "dormant", "clock", "newcomers_cash", "n
 WRITE_DOMAIN = f"""
     UPDATE domain_state SET {", ".join(f"{name} = %({name})s" for name in ECONOMY_COLUMNS)}, tracked = %(tracked)s
      WHERE domain_id = %(domain_id)s
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 WRITE_POOLS = f"""
     UPDATE pool p SET pages = x.pages, dividend = x.dividend
       FROM {build_unnest("pool smallint, pages bigint, dividend bigint")}
      WHERE p.domain_id = %(domain_id)s AND p.pool = x.pool
        AND (p.pages, p.dividend) IS DISTINCT FROM (x.pages, x.dividend)
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 ACCOUNT_COLUMNS = "key bytea, pool smallint, net bigint, history float8, clock float8"
 WRITE_ACCOUNTS = f"""
     INSERT INTO cash (domain_id, key, pool, net, history, clock)

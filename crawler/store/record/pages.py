@@ -64,7 +64,7 @@ WRITE_PAGES = f"""
            is_rendered = coalesce(x.is_rendered, p.is_rendered)
       FROM {build_unnest(PAGE_COLUMNS)}
      WHERE p.domain_id = %(domain_id)s AND p.key = x.key
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 WRITE_FRONTIER = f"""
     UPDATE frontier f
        SET state = x.state, due_at = x.due_at, request_reason = x.request_reason,

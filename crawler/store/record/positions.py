@@ -31,7 +31,7 @@ LAST_RANKS = f"""
     SELECT x.level, min(e.rank) FROM {build_unnest("level int, least int, first int")}
      CROSS JOIN LATERAL ({WAITING_RANKS.replace("{}", "AND rank BETWEEN x.least AND x.first ORDER BY rank")}) e
      GROUP BY 1
-"""  # noqa: S608  only our own conditions are put in
+"""  # noqa: S608  only our own conditions are inserted
 TOP_RANK = f"SELECT max(rank) FROM ({WAITING_RANKS.replace('{}', 'ORDER BY rank DESC')}) x"  # noqa: S608  likewise
 
 

@@ -44,7 +44,7 @@ ADVANCE_DOMAIN = f"""
            {budgets.LEDGER_COLUMNS},
            rejections = CASE WHEN %(good)s THEN 0 ELSE rejections END, costs = %(costs)s
      WHERE domain_id = %(domain_id)s
-"""  # noqa: S608  only our own statement is put in
+"""  # noqa: S608  only our own statement is inserted
 VISIT_COLUMNS = """
     domain_id int8, key bytea, at timestamptz, outcome text, status int2, reason text,
     change text, evidence text, distance_bits int2, parts text, magnitude float8,

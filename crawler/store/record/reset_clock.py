@@ -33,7 +33,7 @@ PAGES = f"""
                                   FROM unnest(signaled_at) WITH ORDINALITY s(told, n) ORDER BY n)
      WHERE domain_id = %(id)s
        AND greatest(first_seen_at, last_visit_at, missing_since, withheld_since, %(at)s) > %(at)s
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 # Several visits of one page keep their order, a microsecond apart.
 VISITS = """
     WITH ahead AS (

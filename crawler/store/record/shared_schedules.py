@@ -73,7 +73,7 @@ LINK_DUPLICATES = f"""
        AND NOT EXISTS (SELECT FROM page o WHERE o.domain_id = %(domain_id)s AND o.canonical = x.key)
        AND EXISTS (SELECT FROM domain d WHERE d.id = %(domain_id)s AND d.revisit = 'value')
  RETURNING p.key
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 # A copy needs no further check: it was visited, and its text was equal to that of the canonical page.
 SUSPEND_COPIES = """
     UPDATE frontier f SET due_at = greatest(f.due_at, p.last_visit_at + %(wait)s)

@@ -75,7 +75,7 @@ THIN = f"""
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = x.key AND p.version > x.number
      WHERE v.domain_id = %(domain_id)s AND v.key = x.key AND v.number = x.number AND v.is_stored
  RETURNING v.body_digest, pg_column_size(o.text) + pg_column_size(o.headers)
-"""  # noqa: S608  only our own expression is put in
+"""  # noqa: S608  only our own expression is inserted
 UNREFERENCED = """
     c.domain_id = %(domain_id)s AND c.digest = ANY(%(digests)s)
     AND NOT EXISTS (SELECT FROM snapshot v

@@ -61,7 +61,7 @@ PLACED_AND_PACKED = f"""
           FROM placed GROUP BY bucket, piece
      RETURNING visits)
     SELECT coalesce(sum(visits), 0)::bigint, count(*) FROM packed
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 PACK = f"""
     WITH taken AS (
         DELETE FROM visit
@@ -70,7 +70,7 @@ PACK = f"""
            AND (%(last_key)s::bytea IS NULL OR (key, at) <= (%(last_key)s, %(last_at)s))
      RETURNING *),
     {PLACED_AND_PACKED}
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 # Finished months, measured from the domain's last visit, whose visits are all packed.
 PACKS_BY_MONTH = """
     SELECT date_trunc('month', p.until, 'UTC') AS month, p.bits, sum(p.visits)::bigint
@@ -91,7 +91,7 @@ MERGE = f"""
          CROSS JOIN LATERAL unnest({", ".join(f"p.{name}" for name in VISIT_COLUMNS)})
                     WITH ORDINALITY AS x({", ".join(VISIT_COLUMNS)}, place)),
     {PLACED_AND_PACKED}
-"""  # noqa: S608  only our own columns and conditions are put in
+"""  # noqa: S608  only our own columns and conditions are inserted
 FORGET_ROWS = """
     DELETE FROM visit v USING (
         SELECT key, at FROM visit WHERE domain_id = %(domain_id)s AND at < %(before)s ORDER BY key, at LIMIT %(most)s) o
