@@ -1,7 +1,7 @@
 """The plan of each domain: its inputs and its result.
 
-The result is stored in table domain_plan, because only the lease holder may write domain_state and the pages. The plan
-reads a sample of the pages (store/plan/samples.py).
+The result is stored in table domain_plan, not in domain_state, whose row the lease holder locks. The plan reads a
+sample of the pages (store/plan/samples.py).
 """
 
 from collections.abc import Sequence
