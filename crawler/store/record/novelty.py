@@ -32,9 +32,7 @@ from crawler.store.record.opic import OpicBatch
 from crawler.store.rows import build_unnest, execute, fetch_rows, fetch_value, split_into_columns
 
 MAX_MOVED = 2000  # pages deferred or resumed with one batch
-LINKS_VALUE = (
-    0.5  # factor on the novelty of pages of other sections, when it counts for the template that links to them
-)
+LINKS_VALUE = 0.5  # factor on the novelty of other sections that counts for a template that links to them
 
 GROUPS = "SELECT template, no FROM prior WHERE domain_id = %s"
 # A new group starts with the prior of the domain.

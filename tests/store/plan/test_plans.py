@@ -78,7 +78,7 @@ async def test_pages_with_lying_validators_count_as_full_requests(db: Database, 
         values = (domain.id, Jsonb({"etag": {"changes_seen": 4, "missed": 4}}))
         await connection.execute("INSERT INTO domain_trust (domain_id, prior_no, stats) VALUES (%s, 0, %s)", values)
 
-    assert {REQUEST_KINDS[n] for n in (await read(db, most=1000)).asked} == {RequestKind.FULL}
+    assert {REQUEST_KINDS[n] for n in (await read(db, most=1000)).request_kind} == {RequestKind.FULL}
 
 
 @pytest.mark.soak
