@@ -274,7 +274,7 @@ class DomainState(DomainTable, table=True):
     # A period in which its crawl hours are closed.
     closed_from: datetime | None = columns.timestamptz(nullable=True)
     opens_at: datetime | None = columns.timestamptz(nullable=True)
-    # Until when and why the domain is suspended, and consecutive responses such as 429 or 503.
+    # Until when and why the domain is suspended, and the number of consecutive responses such as 429 or 503.
     resume_at: datetime | None = columns.timestamptz(nullable=True)
     resume_reason: str = columns.text(default="")
     rejections: int = columns.integer()

@@ -46,9 +46,9 @@ class Due:
 
 
 def compute_due(explanation: Explanation, page: PageFacts, rules: PageRules) -> Due | None:
-    """Return when a page is due; None if that does not depend on its value.
+    """Return when a page is due; None if its stored due time applies.
 
-    It does not for pages that are not fetched, have no version, or failed at the last visit.
+    That is so for pages that are not fetched, have no version, or failed at the last visit.
 
     rules: the page rules of its domain, with the scores of plugins.
     """

@@ -36,7 +36,7 @@ GRANT_MARGIN = 2  # requests: grants are integers, so a fully used budget may st
 
 @dataclass(frozen=True, slots=True)
 class PlannedDomain:
-    """The plan of one domain. importance: relative to other domains; the mean is 1, times the weights of the user.
+    """The plan of one domain. importance: among all domains, by links (mean 1), times the domain's weight.
 
     fetched: number of its fetched pages, estimated from the sample.  shadow_price: minimum value per request and per
     byte.  price_correction: a factor on it.

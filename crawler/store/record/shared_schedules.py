@@ -176,7 +176,7 @@ async def update_schedules(connection: Connection, domain_id: int, visits: Seque
     """Apply a batch of visits to shared schedules.
 
     A duplicate that was visited waits for its next check, or has its own schedule again if its text differs. The
-    duplicates of canonical pages that changed, failed or are gone are requested.
+    duplicates of canonical pages that changed, failed repeatedly or are gone are requested.
     Call this after the pages and due times of the batch are written.
     """
     good = {visit.target.key: visit for visit in visits if visit.is_good}

@@ -59,8 +59,8 @@ PAGE = f"""
            visit_importance(coalesce(u.value, {WEIGHT}, 1), f.state = 'unfetched', p.announces, g.first_visits,
                             g.novelty) AS visit_importance,
            p.announces, {POPULARITY} AS popularity, {FRESHNESS} AS freshness, c.net + q.dividend AS cash, c.history,
-           c.clock, s.total_cash - s.dormant AS circulating, s.clock AS domain_clock, g.a + p.rate_a AS belief_a,
-           g.b + p.rate_b AS belief_b, g.a AS prior_a, g.b AS prior_b, p.magnitude_total, p.magnitude_changes,
+           c.clock, s.total_cash - s.dormant AS circulating, s.clock AS domain_clock, g.a + p.rate_a AS rate_a,
+           g.b + p.rate_b AS rate_b, g.a AS prior_a, g.b AS prior_b, p.magnitude_total, p.magnitude_changes,
            g.magnitude AS group_magnitude, p.signals,
            activity_ahead(s.activity_at, s.activity_ahead, p.last_good_at) AS activity_ahead,
            g.template, g.deferred_until IS NOT NULL AS is_template_deferred,
@@ -245,7 +245,7 @@ class PageFacts:
 
     @property
     def validators(self) -> Validators:
-        """Return the validators of the page's last good response."""
+        """Return the validators of the page's last successful visit."""
         return Validators(self.etag, self.last_modified) if self.version else NO_VALIDATORS
 
 
@@ -420,7 +420,7 @@ def _explain_next_visit(page: PageFacts, context: ScoringContext) -> dict[str, A
 
 
 def _build_page(row: dict[str, Any]) -> PageFacts:
-    row["rate_estimate"] = RateEstimate(row.pop("belief_a"), row.pop("belief_b"))
+    row["rate_estimate"] = RateEstimate(row.pop("rate_a"), row.pop("rate_b"))
     row["prior"] = RateEstimate(row.pop("prior_a"), row.pop("prior_b"))
     row["magnitudes"] = ChangeMagnitudes(row.pop("magnitude_total"), row.pop("magnitude_changes"))
     kinds = {"state": State(row["state"]), "request_reason": RequestReason(row["request_reason"])}
