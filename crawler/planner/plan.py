@@ -137,22 +137,22 @@ async def forecast_domains(
     if refits:
         priors = samplings.refit_all_priors(samples, [classify_site(each.domain.authority) for each in inputs])
     works = [build_work(*each, settings) for each in zip(inputs, samples, priors.domains, strict=True)]
-    terms = [compute_limits(*each, settings, at=at) for each in zip(inputs, importances, strict=True)]
+    domain_limits = [compute_limits(*each, settings, at=at) for each in zip(inputs, importances, strict=True)]
     suspended = [each.is_suspended(at=at, min_duration=HOUR) for each in inputs]
-    plans = _solve_plans(works, terms, suspended, settings)
+    plans = _solve_plans(works, domain_limits, suspended, settings)
     columns = (inputs, importances, samples, priors.domains, works, suspended, plans)
     return [DomainForecast(*each) for each in zip(*columns, strict=True)], priors.kinds
 
 
 def _solve_plans(
-    works: list[Workload], terms: list[DomainLimits], suspended: list[bool], settings: Settings
+    works: list[Workload], domain_limits: list[DomainLimits], suspended: list[bool], settings: Settings
 ) -> list[DomainPlan]:
     """Solve the plans of all domains. Suspended domains leave their part of the overall budget to the others."""
     overall, shares = get_overall_budget(settings), get_shares(settings)
-    plans = solve_plans(works, terms, overall=overall, shares=shares)
+    plans = solve_plans(works, domain_limits, overall=overall, shares=shares)
     if any(suspended):
         active = [n for n, is_suspended in enumerate(suspended) if not is_suspended]
-        chosen = [works[n] for n in active], [terms[n] for n in active]
+        chosen = [works[n] for n in active], [domain_limits[n] for n in active]
         for n, active_plan in zip(active, solve_plans(*chosen, overall=overall, shares=shares), strict=True):
             plans[n] = active_plan
     return plans

@@ -100,16 +100,16 @@ def compute_request_limit(visits: float) -> float:
     return min((visits + ROBOTS_PER_DAY) / (1 - AUDIT_SHARE), visits / (1 - MAX_OVERHEAD))
 
 
-def find_own_limit(pages: PageArrays, terms: DomainLimits) -> Limit:
+def find_own_limit(pages: PageArrays, domain_limits: DomainLimits) -> Limit:
     """Return the tightest limit from the user's budget and politeness. pages: the fetched pages of the domain."""
-    budget = f"{terms.budget.requests:,.0f}"
-    within = "" if terms.is_always_open else " in its hours"
-    cap = f"the delay of {terms.delay_s:,.5g} s allows {terms.polite_requests:,.0f}{within}, which"
+    budget = f"{domain_limits.budget.requests:,.0f}"
+    within = "" if domain_limits.is_always_open else " in its hours"
+    cap = f"the delay of {domain_limits.delay_s:,.5g} s allows {domain_limits.polite_requests:,.0f}{within}, which"
     limits = (
         Limit(math.inf, "even an unlimited budget", ""),
-        Limit(terms.budget.requests, f"the budget of {budget}", f"{budget} requests a day"),
-        Limit(terms.polite_requests, cap, f"{terms.polite_requests:,.0f} requests a day"),
-        _convert_byte_limit(pages, terms.budget.received_bytes, "the budget of"),
+        Limit(domain_limits.budget.requests, f"the budget of {budget}", f"{budget} requests a day"),
+        Limit(domain_limits.polite_requests, cap, f"{domain_limits.polite_requests:,.0f} requests a day"),
+        _convert_byte_limit(pages, domain_limits.budget.received_bytes, "the budget of"),
     )
     return min(limits, key=lambda limit: limit.requests)
 
@@ -133,39 +133,39 @@ def _convert_byte_limit(pages: PageArrays, received_bytes: float, owner: str) ->
     return Limit(request_limit, f"{owner} {rate}", rate if owner == "the budget of" else f"{owner} {rate}")
 
 
-def compute_target_demand(work: Workload, terms: DomainLimits, shares: Shares) -> TargetDemand:
+def compute_target_demand(work: Workload, domain_limits: DomainLimits, shares: Shares) -> TargetDemand:
     """Compute the requests per day that a target needs. work: the pages of this domain; some must be fetched."""
-    limit = find_own_limit(work.fetched, terms)
-    if terms.allotted_requests < limit.requests:
-        name = f"its part of the shared budget, {terms.allotted_requests:,.0f} a day,"
-        limit = Limit(terms.allotted_requests, name, "")
+    limit = find_own_limit(work.fetched, domain_limits)
+    if domain_limits.allotted_requests < limit.requests:
+        name = f"its part of the shared budget, {domain_limits.allotted_requests:,.0f} a day,"
+        limit = Limit(domain_limits.allotted_requests, name, "")
     limits = np.array([compute_visit_limit(limit.requests)])
-    if terms.target_freshness is not None:
-        aim = terms.target_freshness + min(TARGET_MARGIN, (1 - terms.target_freshness) / 8)
+    if domain_limits.target_freshness is not None:
+        aim = domain_limits.target_freshness + min(TARGET_MARGIN, (1 - domain_limits.target_freshness) / 8)
         need = compute_freshness_cost(work, aim, limits, shares=shares)
         if not need.is_possible:
-            need = compute_freshness_cost(work, terms.target_freshness, limits, shares=shares)
-        target = f"A freshness of {100 * terms.target_freshness:.3g}%"
+            need = compute_freshness_cost(work, domain_limits.target_freshness, limits, shares=shares)
+        target = f"A freshness of {100 * domain_limits.target_freshness:.3g}%"
         return TargetDemand(
             compute_budget(need.requests),
             None,
             _describe_shortfall(target, need, limit, f"gives {100 * need.reachable:.1f}%"),
         )
-    assert terms.target_age_days is not None
+    assert domain_limits.target_age_days is not None
     part = compute_refresh_share(work, shares)
-    need = compute_age_cost(work, terms.target_age_days, limits * part)
+    need = compute_age_cost(work, domain_limits.target_age_days, limits * part)
     need = TargetCost(need.requests / part, is_possible=need.is_possible, reachable=need.reachable)
-    target = f"A maximum age of {format_days(terms.target_age_days)}"
+    target = f"A maximum age of {format_days(domain_limits.target_age_days)}"
     is_reachable = need.reachable < NEVER_DAYS
     text = f"allows one visit to each page in {format_days(need.reachable)}" if is_reachable else "leaves no requests"
     finding = _describe_shortfall(target, need, limit, text)
     fetched = work.fetched
     longest_wait = float(np.where(fetched.is_ruled, fetched.max_interval, fetched.min_interval).max(initial=0.0))
-    if longest_wait > terms.target_age_days and not finding:
+    if longest_wait > domain_limits.target_age_days and not finding:
         wait = format_days(longest_wait)
         finding = f"{target} is out of reach; a minimum interval or a rule keeps a page from being visited for {wait}"
     min_interval = float(fetched.min_interval.min(initial=math.inf, where=~fetched.is_ruled))
-    oldest = max(terms.target_age_days, need.reachable, min_interval if math.isfinite(min_interval) else 0.0)
+    oldest = max(domain_limits.target_age_days, need.reachable, min_interval if math.isfinite(min_interval) else 0.0)
     return TargetDemand(compute_budget(need.requests), oldest, finding)
 
 
@@ -197,7 +197,7 @@ class Constraints:
     target_requests, longest_days, finding: see DomainPlan.
     """
 
-    terms: DomainLimits
+    domain_limits: DomainLimits
     work: Workload
     target_requests: float | None
     limit: float
@@ -211,25 +211,25 @@ class Constraints:
 
     @property
     def importance(self) -> float:
-        return max(self.terms.importance, MIN_IMPORTANCE)
+        return max(self.domain_limits.importance, MIN_IMPORTANCE)
 
 
 def compute_constraints(
-    work: Workload, terms: DomainLimits, shares: Shares, *, everything: Workload, overall: Budget
+    work: Workload, domain_limits: DomainLimits, shares: Shares, *, everything: Workload, overall: Budget
 ) -> Constraints:
     """Compute the request limit of a domain (the lowest of target, budget and politeness) and its longest interval.
 
     everything: the pages of all domains, which share the `overall` budget. If their own budget or the overall budget
     cannot afford the longest interval for all pages, the interval is longer.
     """
-    max_days = terms.target_age_days or terms.max_interval_days
-    demand = compute_demand(work, terms, shares)
-    own, together = find_own_limit(work.fetched, terms), find_shared_limit(everything.fetched, overall)
+    max_days = domain_limits.target_age_days or domain_limits.max_interval_days
+    demand = compute_demand(work, domain_limits, shares)
+    own, together = find_own_limit(work.fetched, domain_limits), find_shared_limit(everything.fetched, overall)
     delays = _compute_delay_factor(work, own, shares), _compute_delay_factor(everything, together, shares)
     delay_factor, slowest_rate = max(delays, key=itemgetter(0))
-    limit = terms.limit if terms.spends_all else min(terms.limit, demand.requests)
-    if terms.target_age_days:  # otherwise an age target outbids the other domains at any price
-        limit = min(limit, terms.allotted_requests)
+    limit = domain_limits.limit if domain_limits.spends_all else min(domain_limits.limit, demand.requests)
+    if domain_limits.target_age_days:  # otherwise an age target outbids the other domains at any price
+        limit = min(limit, domain_limits.allotted_requests)
     if limit < own.requests:
         own = Limit(limit, own.name, f"the {limit:,.0f} requests a day of its target")
     longest, rate = max(_compute_longest_interval(*each, max_days) for each in ((work, own), (everything, together)))
@@ -242,9 +242,9 @@ def compute_constraints(
         findings.append(f"A page may wait {longest:,.0f} days, not {max_days:,.0f}, because {rate} are too few")
     # A target that no number of requests can reach does not raise the number of requests.
     target_requests = demand.requests if math.isfinite(demand.requests) else None
-    scaled = _scale_gaps(work, own, shares) if terms.scales_gaps else work
+    scaled = _scale_gaps(work, own, shares) if domain_limits.scales_gaps else work
     limited = _limit_intervals(scaled, longest, delay_factor=delay_factor)
-    return Constraints(terms, limited, target_requests, limit, longest, ". ".join(filter(None, findings)))
+    return Constraints(domain_limits, limited, target_requests, limit, longest, ". ".join(filter(None, findings)))
 
 
 def _compute_longest_interval(work: Workload, limit: Limit, max_interval_days: float) -> tuple[float, str]:
@@ -276,12 +276,12 @@ def _scale_gaps(work: Workload, limit: Limit, shares: Shares) -> Workload:
     return replace(work, fetched=scaled)
 
 
-def compute_demand(work: Workload, terms: DomainLimits, shares: Shares) -> TargetDemand:
+def compute_demand(work: Workload, domain_limits: DomainLimits, shares: Shares) -> TargetDemand:
     """Compute the requests per day that the domain's target needs; inf without a target."""
-    if not terms.has_target or not len(work.fetched.a):
+    if not domain_limits.has_target or not len(work.fetched.a):
         return TargetDemand(math.inf)
-    limited = _limit_intervals(work, terms.target_age_days or terms.max_interval_days)
-    return compute_target_demand(limited, terms, shares)
+    limited = _limit_intervals(work, domain_limits.target_age_days or domain_limits.max_interval_days)
+    return compute_target_demand(limited, domain_limits, shares)
 
 
 def _limit_intervals(work: Workload, max_days: float, *, delay_factor: float = 1.0) -> Workload:

@@ -60,26 +60,29 @@ class DomainPlan:
 
 def solve_plans(
     works: Sequence[Workload],
-    terms: Sequence[DomainLimits],
+    domain_limits: Sequence[DomainLimits],
     *,
     overall: Budget = UNLIMITED,
     shares: Shares = DEFAULT_SHARES,
 ) -> list[DomainPlan]:
-    """Solve the plans of domains that share the `overall` budget. works, terms: one entry per domain, same order."""
+    """Solve the plans of domains that share the `overall` budget.
+
+    works, domain_limits: one entry per domain, in the same order.
+    """
     if not works:
         return []
-    if any(each.has_target for each in terms) and min(overall.requests, overall.received_bytes) < math.inf:
-        terms = _allot_overall_budget(works, terms, overall, shares)
-    return _solve(works, terms, overall, shares)
+    if any(each.has_target for each in domain_limits) and min(overall.requests, overall.received_bytes) < math.inf:
+        domain_limits = _allot_overall_budget(works, domain_limits, overall, shares)
+    return _solve(works, domain_limits, overall, shares)
 
 
 def _solve(
-    works: Sequence[Workload], terms: Sequence[DomainLimits], overall: Budget, shares: Shares
+    works: Sequence[Workload], domain_limits: Sequence[DomainLimits], overall: Budget, shares: Shares
 ) -> list[DomainPlan]:
-    open_works = [work for work, each in zip(works, terms, strict=True) if each.limit > 0]
+    open_works = [work for work, each in zip(works, domain_limits, strict=True) if each.limit > 0]
     everything = join_workloads(open_works, [1.0] * len(open_works))
     constrain = partial(compute_constraints, shares=shares, everything=everything, overall=overall)
-    constraints = list(map(constrain, works, terms))
+    constraints = list(map(constrain, works, domain_limits))
     together = join_workloads([each.work for each in constraints], [each.importance for each in constraints])
     prices = _solve_request_prices(constraints, together, overall, shares)
     prices = _solve_byte_prices(constraints, together, prices, overall, shares)
@@ -88,27 +91,27 @@ def _solve(
 
 
 def _allot_overall_budget(
-    works: Sequence[Workload], terms: Sequence[DomainLimits], overall: Budget, shares: Shares
+    works: Sequence[Workload], domain_limits: Sequence[DomainLimits], overall: Budget, shares: Shares
 ) -> list[DomainLimits]:
     """Set each domain's part of the overall budget if that budget binds.
 
     The part is what the domain gets if age targets are ignored: an age target does not yield at any price, so it would
     take everything.
     """
-    demands = [compute_demand(*each, shares).requests for each in zip(works, terms, strict=True)]
+    demands = [compute_demand(*each, shares).requests for each in zip(works, domain_limits, strict=True)]
     ageless = [
         replace(each, target_age_days=None, budget=replace(each.budget, requests=min(each.budget.requests, requests)))
-        for each, requests in zip(terms, demands, strict=True)
+        for each, requests in zip(domain_limits, demands, strict=True)
     ]
     plans = _solve(works, ageless, overall, shares)
     visits, received = sum(each.requests for each in plans), sum(each.expected.received_bytes for each in plans)
     is_free = visits < NEARLY_FULL * compute_visit_limit(overall.requests)
     if is_free and received < NEARLY_FULL * overall.received_bytes:
-        return list(terms)
+        return list(domain_limits)
     is_bound = [plan.requests < NEARLY_FULL * compute_visit_limit(plan.limit) for plan in plans]
     return [
         replace(each, allotted_requests=compute_request_limit(plan.requests)) if bound else each
-        for each, plan, bound in zip(terms, plans, is_bound, strict=True)
+        for each, plan, bound in zip(domain_limits, plans, is_bound, strict=True)
     ]
 
 
@@ -134,7 +137,7 @@ def _solve_request_prices(
 
 def _solve_own_price(domain: Constraints, shares: Shares) -> ShadowPrice:
     """Solve the price at which the domain stays within its own budgets; MIN_PRICE without a byte budget."""
-    max_bytes = domain.terms.budget.received_bytes
+    max_bytes = domain.domain_limits.budget.received_bytes
     if math.isinf(max_bytes) or not len(domain.work.fetched.a):
         return ShadowPrice(MIN_PRICE)
     return solve_shadow_price(domain.work, Budget(domain.visit_limit, max_bytes), shares=shares)
@@ -142,9 +145,9 @@ def _solve_own_price(domain: Constraints, shares: Shares) -> ShadowPrice:
 
 def _raise_to_default(domain: Constraints, price: float, overall: Budget) -> ShadowPrice:
     """Raise the price to the default if no budget or target applies. With a budget, a low price spends all of it."""
-    limit = min(domain.terms.budget.requests, overall.requests)
+    limit = min(domain.domain_limits.budget.requests, overall.requests)
     has_budget = domain.target_requests is not None or math.isfinite(limit)
-    return ShadowPrice(price if has_budget else max(price, domain.terms.default_shadow_price))
+    return ShadowPrice(price if has_budget else max(price, domain.domain_limits.default_shadow_price))
 
 
 def _solve_byte_prices(
@@ -210,7 +213,7 @@ def compute_requests(
 
 
 def _build_plan(domain: Constraints, price: ShadowPrice, shares: Shares) -> DomainPlan:
-    default_price = ShadowPrice(domain.terms.default_shadow_price)
+    default_price = ShadowPrice(domain.domain_limits.default_shadow_price)
     is_default = price == default_price or not len(domain.work.fetched.a)
     price = default_price if is_default else ShadowPrice(max(price.per_request, MIN_PRICE), price.per_byte)
     requests = compute_requests(domain.work, price, limit=domain.visit_limit, shares=shares)
