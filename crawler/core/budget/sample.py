@@ -150,9 +150,8 @@ def compute_sample_moments(sample: PageSample) -> Moments:
 def refit_sample_magnitudes(sample: PageSample) -> tuple[list[float], float]:
     """Return the expected change magnitude of each group, and the mean over fetched pages."""
     is_fetched = ~sample.is_new
-    columns = (sample.magnitude_total, sample.magnitude_changes, sample.group)
-    total, changes, group = (column[is_fetched] for column in columns)
-    by_group, mean = refit_magnitudes(total, changes, group, groups=len(sample.priors))
+    total, changes = sample.magnitude_total[is_fetched], sample.magnitude_changes[is_fetched]
+    by_group, mean = refit_magnitudes(total, changes, sample.group[is_fetched], groups=len(sample.priors))
     return by_group.tolist(), mean
 
 
