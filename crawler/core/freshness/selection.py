@@ -23,9 +23,9 @@ from crawler.core.freshness.visit_value import (
     compute_weights,
 )
 
-# The score of a page is its value over its price. From this score on it is selected; to defer it would cost a write.
+# The score of a page is its value over its price. From this score on, a page is selected; below 1 to save a write.
 MIN_SCORE = 0.98
-MIN_DELAY_DAYS = 1 / 1440  # a deferred page is not read again within a minute
+MIN_DELAY_DAYS = 1 / 1440  # a rescheduled page is not read again within a minute
 DUE_TOLERANCE = 0.02  # share of the gap; a due time that moves by less is not rewritten
 FLOOR_RETRY_DAYS = 1.0  # delay of floor visits beyond today's share of the budget
 CHECK_SHARE = 0.03  # of a budget, for visits to dead links, and the same for checks of duplicates
@@ -52,7 +52,7 @@ class Candidates:
     NEVER_DAYS in both.  unseen: since the last successful visit; meaningless for an unfetched page.
     due_in: until the stored due time; below 0 if overdue.
     is_requested: visited at any price, for a RequestReason.
-    is_timed: due at a fixed time (retry, gone, moved, excluded): never selected before, never deferred.
+    is_timed: due at a fixed time (retry, gone, moved, excluded): never selected before, never rescheduled.
     is_dead: gone, moved, or never a page.  is_duplicate: follows the schedule of its canonical page. When due, both are
     visited within their share of a budget; without a budget, dead links come last, as floor visits.
     is_ruled: a rule sets the longest interval; then the visit counts as above the price, and is not a floor visit.
@@ -201,11 +201,11 @@ def select_pages(
     last_window: int = 0,
     fills_slots: bool = False,
 ) -> Selection:
-    """Select pages whose value reaches their price, by score. Defer the others until it does.
+    """Select pages whose value reaches their price, by score. Reschedule the others to when it does.
 
     slots: the maximum number of pages.  discovery_share, refresh_share: the guaranteed shares of slots for unfetched
     pages (at any price) and for revisits (at the price) while there are any. The other slots go to the higher score,
-    and slots left over to unfetched pages. So nothing is chosen only if no page is unfetched or due.
+    and slots left over to unfetched pages. As long as a page is unfetched or due, at least one is chosen.
     slots_before: the slots of all earlier calls; needed to add up fractions of slots over small batches.
     budget: None means no limit.
     last_window: the index of the first candidate of the window of the due index that was read last.
@@ -216,11 +216,11 @@ def select_pages(
     is_fetched = ~head.is_unfetched
     by_rule = is_fetched & head.is_ruled & ~head.is_timed & (head.unseen >= head.max_interval)
     scores = np.where(by_rule, np.maximum(scores, head.unseen / head.max_interval), scores)
-    is_check_due, is_check_deferred, check_wait_days = _schedule_checks(head, slots, slots_before, budget)
+    is_check_due, is_check_postponed, check_wait_days = _schedule_checks(head, slots, slots_before, budget)
     scores = np.where(is_check_due, np.inf, scores)
     ready = is_fetched & ~head.is_dead & np.where(head.is_timed, head.due_in <= 0, scores >= MIN_SCORE)
-    ready = is_check_due | (ready & ~is_check_deferred)
-    below = is_fetched & ~ready & ~is_check_deferred & (~head.is_timed | head.is_dead)
+    ready = is_check_due | (ready & ~is_check_postponed)
+    below = is_fetched & ~ready & ~is_check_postponed & (~head.is_timed | head.is_dead)
     # Floor visits are ordered by lateness, not by value, and dead links come last.
     lateness = _compute_lateness(head)
     floor = _choose_floor_visits(head, below, lateness, floor_left=None if budget is None else budget.floor_left)
@@ -238,11 +238,11 @@ def select_pages(
     filling = np.flatnonzero(below & (scores > 0) & (head.max_interval < NEVER_DAYS) & fills_slots)
     filling = _sort_by_score(filling, scores, overdue=-head.due_in)[: slots - len(chosen)]
     below[filling] = False
-    rescheduled, due_in = _defer_pages(head, below)
-    rescheduled = np.append(rescheduled, np.flatnonzero(is_check_deferred))
-    due_in = np.append(due_in, check_wait_days[is_check_deferred])
+    rescheduled, due_in = _reschedule_pages(head, below)
+    rescheduled = np.append(rescheduled, np.flatnonzero(is_check_postponed))
+    due_in = np.append(due_in, check_wait_days[is_check_postponed])
     never = rescheduled[np.isinf(due_in)]
-    is_productive = _is_window_productive(is_fetched, ready | floor | is_check_deferred, never, start=last_window)
+    is_productive = _is_window_productive(is_fetched, ready | floor | is_check_postponed, never, start=last_window)
     return Selection(
         chosen=np.append(chosen, filling),
         rescheduled=rescheduled,
@@ -305,10 +305,10 @@ def _compute_scores(head: Candidates) -> Floats:
 
 def _schedule_checks(head: Candidates, slots: int, used: int, budget: DayBudget | None) -> tuple[Flags, Flags, Floats]:
     """Return which due dead links and duplicates get a slot, which do not, and the days that the latter wait."""
-    is_due, is_deferred = np.zeros_like(head.is_dead), np.zeros_like(head.is_dead)
+    is_due, is_postponed = np.zeros_like(head.is_dead), np.zeros_like(head.is_dead)
     wait_days = np.zeros_like(head.due_in)
     if budget is None:
-        return is_due, is_deferred, wait_days
+        return is_due, is_postponed, wait_days
     a_day = CHECK_SHARE * budget.per_day
     slots_used, slots_end = (int(CHECK_SHARE * count + ROUNDING) for count in (used, used + slots))
     for kind in (head.is_dead, head.is_duplicate & ~head.is_dead):
@@ -316,9 +316,9 @@ def _schedule_checks(head: Candidates, slots: int, used: int, budget: DayBudget 
         due = due[np.argsort(head.due_in[due], kind="stable")]
         is_due[due[: slots_end - slots_used]] = True
         others = due[slots_end - slots_used :]
-        is_deferred[others] = True
+        is_postponed[others] = True
         wait_days[others] = np.minimum(np.arange(1, len(others) + 1) / max(a_day, 1e-9), MAX_CHECK_WAIT_DAYS)
-    return is_due, is_deferred, wait_days
+    return is_due, is_postponed, wait_days
 
 
 def _choose_floor_visits(head: Candidates, below: Flags, lateness: Floats, *, floor_left: int | None) -> Flags:
@@ -399,7 +399,7 @@ def _compute_gaps(head: Candidates, at: Indices) -> Floats:
     return np.where(gap >= NEVER_DAYS, gap, np.maximum(gap * pages.phase, pages.min_interval))
 
 
-def _defer_pages(head: Candidates, pages: Flags) -> tuple[Indices, Floats]:
+def _reschedule_pages(head: Candidates, pages: Flags) -> tuple[Indices, Floats]:
     """Return the pages whose stored due time is outdated, and the days until their value reaches the price."""
     at = np.flatnonzero(pages)
     gap = _compute_gaps(head, at)
