@@ -11,7 +11,10 @@ from models.page import PARTITIONED
 
 
 class Event(Table, table=True):
-    """A change of a page, of the site's boilerplate or of what is deferred. Numbered per domain from 1 without gaps."""
+    """A change of a page, of the site's boilerplate, or of what is deferred. Numbered per domain from 1 without gaps.
+
+    change: see EventKind in crawler/store/report/feed.py.
+    """
 
     __table_args__ = (
         CheckConstraint("number >= 1", name="event_number"),
@@ -39,11 +42,11 @@ class Event(Table, table=True):
     # For a change of the boilerplate, the number of pages on which it was seen.
     pages: int | None = columns.integer(nullable=True, default=None)
     magnitude: float | None = columns.double(nullable=True)  # share of the page that changed, 0 to 1
-    source: str | None = columns.text(nullable=True)  # for a hint: who gave it
+    source: str | None = columns.text(nullable=True)  # for a hint: the source of the change signal
 
 
 class Feed(Table, table=True):
-    """The events of all domains in one order. A cursor is a position in it."""
+    """The events of all domains in one order. A cursor is a position in it. number: of the event in its domain."""
 
     __table_args__ = (UniqueConstraint("domain_id", "number", name="feed_once"),)
     position: int = columns.bigint(key=True)
@@ -53,7 +56,10 @@ class Feed(Table, table=True):
 
 
 class FeedReader(Table, table=True):
-    """A reader that keeps its cursor here. Changes after it are not deleted. domain_id: null for all domains."""
+    """A reader of the feed that keeps its cursor here, so that changes after it are not deleted.
+
+    position: the cursor.  domain_id: null for all domains.
+    """
 
     __table_args__ = (CheckConstraint("position >= 0", name="feed_reader_position"),)
     name: str = columns.text(key=True)

@@ -12,9 +12,9 @@ from crawler.core.setting import Setting, SettingKind
 from models import columns
 from models.columns import DomainTable, Table
 
-# Rows that every visit updates need free space on their heap page for HOT updates.
+# Rows that every visit updates need free space on their heap page for HOT (heap-only tuple) updates.
 HOT_UPDATE_STORAGE = {"info": {"storage": "fillfactor = 50"}}
-# Settings with a default that may also be null, which means: keep forever.
+# Settings with a default, but for which null is allowed and means: keep forever.
 OPTIONAL_LIMITS = {"keep_visits_s", "keep_changes_s"}
 
 
@@ -111,7 +111,11 @@ class Rule(DomainTable, table=True):
 
 
 class Prior(DomainTable, table=True):
-    """The prior Gamma(a, b) of the change rates of a group's pages, b in days. no 0: the whole domain (template *)."""
+    """The prior Gamma(a, b) of the change rates of a group's pages, b in days (crawler/core/freshness/prior.py).
+
+    no: the number of the group; 0 is the whole domain.  template: the URL template of its pages; * for number 0.
+    pages: the number of its fetched pages, estimated by the plan.
+    """
 
     __table_args__ = (
         UniqueConstraint("domain_id", "template", name="prior_template"),
@@ -127,7 +131,7 @@ class Prior(DomainTable, table=True):
     first_visits: float = columns.double(default="0")
     novelty: float = columns.double(default="0")
     deferred_until: datetime | None = columns.timestamptz(nullable=True)  # latest due time of a deferred page
-    is_moving: bool = columns.boolean()
+    is_moving: bool = columns.boolean()  # its unfetched pages are still being deferred or resumed
 
 
 class KindPrior(Table, table=True):
@@ -146,7 +150,7 @@ class KindPrior(Table, table=True):
 
 
 class DomainMemory(DomainTable, table=True):
-    """Something learned from the visits of a domain, packed; one row per kind (store/learned/domain_memory.py)."""
+    """Something learned from the visits of a domain, one row per kind (crawler/store/learned/domain_memory.py)."""
 
     kind: str = columns.text(key=True)
     memory: bytes = columns.bytea()
@@ -155,7 +159,8 @@ class DomainMemory(DomainTable, table=True):
 class DomainTrust(DomainTable, table=True):
     """The reliability of the validators of one group of pages (crawler/core/validator_trust.py).
 
-    prior_no: the group.  revisits: revisits dispatched since the last lie.  stats: findings of visits, by validator.
+    prior_no: the group.  revisits: revisits dispatched since a validator was last wrong.  stats: findings of visits, by
+    validator.
     """
 
     prior_no: int = columns.smallint(key=True)
@@ -168,8 +173,8 @@ class DomainSource(DomainTable, table=True):
     """A source of change signals about a domain's pages (crawler/core/freshness/source_record.py).
 
     no: index of the source in page.signals, from 0.  signals: the number received.  recall, noise, effective_recall:
-    its measured reliability.  applied_*: the values with which due times were last computed.  record: findings of
-    visits.
+    its measured quality (SourceQuality).  applied_*: the values with which due times were last computed.
+    record: findings of visits (SourceRecord).
     """
 
     __table_args__ = (
@@ -201,16 +206,20 @@ class DomainPlan(DomainTable, table=True):
     # Shadow prices of a request and of a byte, in importance x days; null: the global default.
     price_request: float | None = columns.double(nullable=True)
     price_byte: float = columns.double(default="0")
-    longest_s: float | None = columns.double(nullable=True)
-    # The budget that a freshness target needs.
+    longest_s: float | None = columns.double(nullable=True)  # the longest interval
+    # Requests per day that the target needs; null without a target.
     budget_per_day: int | None = columns.integer(nullable=True, default=None)
-    price_correction: float = columns.double(default="1")
+    price_correction: float = columns.double(default="1")  # factor on the shadow price
     mean_magnitude: float = columns.double(default="0.1")  # expected change magnitude over all pages
     finding: str = columns.text(default="")
 
 
 class Calibration(DomainTable, table=True):
-    """The predicted chances of change of one day's visits, and the changes that the visits found."""
+    """The changes that one UTC day's visits were predicted to find, and those that they found.
+
+    audit: the visits of the audit's sample, or else all others.  expected: the sum of the predicted probabilities p.
+    found: the number of changes.  variance: the sum of p (1 - p).
+    """
 
     day: date = columns.date(key=True)
     audit: bool = columns.boolean(key=True, default=None)
@@ -239,7 +248,10 @@ class DomainAlias(Table, table=True):
 
 
 class DomainState(DomainTable, table=True):
-    """The narrow hot row that a claim locks: lease, times, economy, ledger. Only the lease holder writes it."""
+    """The state of a domain that a crawl changes: lease, times, economy, ledger.
+
+    The lease holder locks this row for each batch. Other processes change only single columns, such as wake_at.
+    """
 
     __table_args__ = (
         CheckConstraint("virtual_page_cash >= 0 AND dormant >= 0", name="domain_state_cash"),
@@ -255,18 +267,20 @@ class DomainState(DomainTable, table=True):
     # The crawl delay in force: after a holder dies, the next one waits this long after its last possible request.
     delay_s: float = columns.double(default="0")
     addresses: list[str] = columns.text_array()
-    # When to crawl the domain again, in knowledge time.
+    # When to crawl the domain again, in knowledge time (the time that --at sets).
     wake_at: datetime | None = columns.timestamptz(nullable=True)
-    # Until then, the pace of the budget keeps the domain from being crawled, though pages may be due.
+    # Until then, the pace of the budget allows no crawl, even if pages are due.
     paced_until: datetime | None = columns.timestamptz(nullable=True)
-    closed_from: datetime | None = columns.timestamptz(nullable=True)  # its crawl hours are closed from then
-    opens_at: datetime | None = columns.timestamptz(nullable=True)  # its crawl hours are closed until then
+    # A period in which its crawl hours are closed.
+    closed_from: datetime | None = columns.timestamptz(nullable=True)
+    opens_at: datetime | None = columns.timestamptz(nullable=True)
+    # Until when and why the domain is suspended, and the number of consecutive responses such as 429 or 503.
     resume_at: datetime | None = columns.timestamptz(nullable=True)
     resume_reason: str = columns.text(default="")
     rejections: int = columns.integer()
     last_visit_at: datetime | None = columns.timestamptz(nullable=True)
-    # The OPIC economy: all cash, the cash of the virtual page, the cash kept for pages still to be discovered
-    # (dormant), and the cash settled so far (clock).
+    # The OPIC economy (crawler/core/opic/opic.py): all cash, the cash of the virtual page, the cash kept for pages that
+    # are still to be discovered (dormant), and the cash that visits have collected so far (clock).
     total_cash: int = columns.bigint()
     virtual_page_cash: int = columns.bigint(default="0")
     dormant: int = columns.bigint()
@@ -286,7 +300,7 @@ class DomainState(DomainTable, table=True):
     activity_ahead: list[float] = columns.double_array()
     # Mean requests and bytes of a visit, by kind.
     costs: dict[str, Any] = columns.jsonb(default="{}")
-    # The change feed.
+    # The change feed: the number of the next event, and that of the last event in the feed.
     next_event: int = columns.bigint(default="1")
     stamped_event: int = columns.bigint(default="0")
     # What was deleted from the feed: the events before first_event, up to position forgotten_until.
@@ -295,7 +309,10 @@ class DomainState(DomainTable, table=True):
 
 
 class Pool(DomainTable, table=True):
-    """A pool of pages, each of which the virtual page pays the same. dividend: paid to each page since the start."""
+    """A pool of pages, each of which the virtual page pays the same.
+
+    pages: their number.  dividend: the cash paid to each page since the pool was last empty.
+    """
 
     __table_args__ = (
         CheckConstraint("pages >= 0", name="pool_pages"),
@@ -327,7 +344,7 @@ class AddressSlot(Table, table=True):
 
 
 class Inbox(Table, table=True):
-    """Messages to the holder of a domain's lease. Append-only, drained in chunks."""
+    """Messages to the holder of a domain's lease, who applies and deletes them (crawler/store/record/inbox.py)."""
 
     __table_args__ = (
         CheckConstraint(
@@ -343,7 +360,7 @@ class Inbox(Table, table=True):
 
 
 class DomainFigures(DomainTable, table=True):
-    """The counts and the freshness of all pages of a domain.
+    """The counts and the freshness of all pages of a domain, at counted_at (crawler/store/report/freshness.py).
 
     near_duplicates: groups of near duplicates; null if they were not computed.
     """
@@ -386,7 +403,10 @@ class FreshnessFigures(DomainTable, table=True):
 
 
 class TopPage(DomainTable, table=True):
-    """The most important pages of a domain, by ranking. ranking: a state, or all, failing, rendered."""
+    """The most important pages of a domain. ranking: the pages that compete: a PageCategory, all, failing or rendered.
+
+    place: 1 for the most important page.
+    """
 
     ranking: str = columns.text(key=True)
     place: int = columns.smallint(key=True)

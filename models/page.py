@@ -1,4 +1,4 @@
-"""The tables of pages. Hot columns are kept apart from wide ones, so a visit is a HOT update of each table."""
+"""The tables of pages. Columns that visits change are not indexed where possible, so that updates are HOT."""
 
 from datetime import datetime
 from typing import Any
@@ -28,7 +28,7 @@ def build_index(name: str, *names: Any, where: str) -> Index:
 
 
 class Page(PageTable, table=True):
-    """A page. A wide row, without an index on any column that a visit changes."""
+    """A page. The state and the due time are in table frontier, so visits change no indexed column of most rows."""
 
     __table_args__ = (
         CheckConstraint("octet_length(key) = 16", name="page_key"),
@@ -41,11 +41,11 @@ class Page(PageTable, table=True):
     )
     url: str = columns.text()
     first_seen_at: datetime = columns.timestamptz()
-    # Validators and size of the last good response.
+    # Validators and size of the response of the last successful visit.
     etag: str | None = columns.text(nullable=True)
     last_modified: str | None = columns.text(nullable=True)
     received_bytes: int = columns.integer()
-    # What its visits add to the prior of its group. The sum is the change-rate estimate Gamma(a, b), b in days.
+    # What its visits add to the prior (a, b) of its group. The sums are the change-rate estimate (a, b), b in days.
     rate_a: float = columns.double(default="0")
     rate_b: float = columns.double(default="0")
     prior_no: int = columns.smallint(default="0")
@@ -60,7 +60,7 @@ class Page(PageTable, table=True):
     visits: int = columns.integer()
     changes: int = columns.integer()
     failures: int = columns.smallint(default="0")
-    # consecutive visits with the soft error that `reason` names
+    # Consecutive visits with the soft error that `reason` names.
     soft_errors: int = columns.smallint(default="0")
     # Since when new content is withheld because it may be a soft error.
     withheld_since: datetime | None = columns.timestamptz(nullable=True)
@@ -70,8 +70,8 @@ class Page(PageTable, table=True):
     missing_since: datetime | None = columns.timestamptz(nullable=True)  # its first 404, until it is confirmed or not
     moved_to: bytes | None = columns.bytea(nullable=True)
     redirects: int = columns.smallint(default="0")  # length of the redirect chain from a link to it
-    led_to: bytes | None = columns.bytea(nullable=True)  # target of its last redirect of either kind
-    # The last Snapshot in short, to compare visits with.
+    led_to: bytes | None = columns.bytea(nullable=True)  # target of its last redirect, permanent or temporary
+    # The newest version in short, to compare visits with; version is 0 if there is none.
     version: int = columns.integer()
     body_digest: bytes | None = columns.bytea(nullable=True)
     text_digest: bytes | None = columns.bytea(nullable=True)
@@ -83,7 +83,7 @@ class Page(PageTable, table=True):
     # time of the last signal of each source.
     signals: bytes = columns.bytea(default="")
     signaled_at: list[datetime | None] = columns.timestamptz_array()
-    # The canonical page whose schedule it shares while their main texts are equal; it has its own due time.
+    # The canonical page whose schedule it shares while their main texts are equal. Its due time is that of its check.
     canonical: bytes | None = columns.bytea(nullable=True)
     # Its URL or its canonical link also identifies it as that page: a change of that page does not request a visit.
     is_copy: bool = columns.boolean()
@@ -123,7 +123,11 @@ class Frontier(PageTable, table=True):
 
 
 class Cash(PageTable, table=True):
-    """A page's account in the OPIC economy. Pages without a row take no part. Cash is net + the pool's dividend."""
+    """A page's account in the OPIC economy (crawler/core/opic/opic.py). Pages without a row take no part.
+
+    Its cash is net plus the dividend of its pool.  history: the cash that it received within the importance window.
+    clock: the domain's clock at its last visit, or at its discovery.
+    """
 
     __table_args__ = (CheckConstraint("pool BETWEEN 0 AND 3", name="cash_pool"), build_hot_storage(70))
     pool: int = columns.smallint()
@@ -133,7 +137,7 @@ class Cash(PageTable, table=True):
 
 
 class PageLinks(PageTable, table=True):
-    """The distinct in-domain links of the last parsed version, along which an unchanged page settles its cash.
+    """The distinct in-domain links of the last parsed version, over which visits distribute the page's cash.
 
     targets: keys of 16 bytes each.  external_domains: linked domains.  external_link_counts: links to each of them.
     """
@@ -151,7 +155,7 @@ class PageLinks(PageTable, table=True):
 
 
 class Snapshot(PageTable, table=True):
-    """One version of a page, written only when something changed.
+    """One version of a page, written only if the page was added, changed, or restored with another text.
 
     is_stored: text, headers and body are stored; of versions removed by retention, only this row remains.
     """
@@ -189,7 +193,10 @@ class Content(Table, table=True):
 
 
 class PageFingerprint(PageTable, table=True):
-    """The fingerprint of a page's last version, up to FingerprintCursor. Pages with little text have none."""
+    """The fingerprint of a page's newest version, as of the event in FingerprintCursor.
+
+    Pages with little text have none.
+    """
 
     __table_args__ = (Index("page_fingerprint_pages", "domain_id", "fingerprint", "key"), PARTITIONED)
     fingerprint: int = columns.bigint()
@@ -208,7 +215,7 @@ class FingerprintBand(Table, table=True):
 
 
 class FingerprintCursor(DomainTable, table=True):
-    """The last event of a domain whose fingerprint is stored."""
+    """The last event of a domain that PageFingerprint includes. event: its number."""
 
     event: int = columns.bigint(default="0")
 
@@ -216,10 +223,12 @@ class FingerprintCursor(DomainTable, table=True):
 class UrlList(DomainTable, table=True):
     """A page that is a URL list: a sitemap, an index, a feed or a text file (crawler/core/visit/lists.py).
 
-    kind: "" if it was never read.  found_by: how it was discovered.  value: the value of an informative visit, in pages
-    of mean importance.  entries, others, excluded, unusable, finding: results of the last visit.  reads,
-    informative_reads, new_pages, hints: totals of all visits.  hints_checked: hints that a visit has checked since.
-    hints_true: checked hints that were true.  hints_expected: changes expected in these visits without the hints.
+    kind: "" if it was never read.  found_by: how it was discovered (see view report_list).  value: the value of an
+    informative visit, in pages of mean importance.  entries, others, excluded, unusable, finding: results of the last
+    visit: its URLs, those of other hosts, excluded ones, entries without a usable URL, and why it was not read to its
+    end.  reads, informative_reads, new_pages, hints: totals of all visits.  A hint is a date that signals a change of a
+    page.  hints_checked: hints that a visit to the page has checked since.  hints_true: checked hints that were true.
+    hints_expected: the number of changes that these visits were expected to find without the hints.
     """
 
     __table_args__ = (
@@ -247,9 +256,9 @@ class UrlList(DomainTable, table=True):
 
 
 class Announced(PageTable, table=True):
-    """The last date that the lists of one source give a page.
+    """The latest date that the URL lists of one source give for a page.
 
-    list_key: the list that gives it.  is_open: the date signals a change that no visit has checked yet.
+    list_key: the list with this date.  is_open: the date signals a change that no visit has checked yet.
     """
 
     __table_args__ = (CheckConstraint("source IN ('sitemap', 'feed')", name="announced_source"), PARTITIONED)

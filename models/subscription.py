@@ -12,8 +12,9 @@ from models.columns import Table
 
 
 class Subscription(Table, table=True):
-    """A subscription to changes. target, secret: references to secrets, never their values.
+    """A subscription to changes. For the options, see SubscriptionOptions in crawler/store/subscriptions.py.
 
+    target: a URL, a command, or a reference to a secret.  secret: a reference, never the secret itself.
     position: the feed is read up to here.  failures: consecutive failures of the target.
     """
 
@@ -48,12 +49,15 @@ class Subscription(Table, table=True):
     delivered: int = columns.bigint(default="0")  # changes
     delivered_at: datetime | None = columns.timestamptz(nullable=True)
     paused_at: datetime | None = columns.timestamptz(nullable=True)
-    pause_position: int | None = columns.bigint(nullable=True)  # end of the feed at that time
+    pause_position: int | None = columns.bigint(nullable=True)  # end of the feed when it was paused
     max_bytes: int = columns.integer(default="262144")  # maximum size of a message to a webhook or a program
 
 
 class Message(Table, table=True):
-    """A message that is not delivered yet; deleted on delivery. token: identifies it to the receiver over all tries."""
+    """A message that is not delivered yet; deleted on delivery. state: dead if it was given up.
+
+    token: identifies it to the receiver over all tries.
+    """
 
     __table_args__ = (
         CheckConstraint("state IN ('waiting', 'dead')", name="message_state"),

@@ -18,7 +18,18 @@ from models.page import PARTITIONED
 
 
 class Visit(PageTable, table=True):
-    """A finished fetch of a page: the response, the verdict, the cost and the next due time."""
+    """A finished fetch of a page: the response, the verdict, the cost and the next due time.
+
+    status: of the last response; null if there was none.  reason: why the visit failed, or empty.  change: the verdict.
+    evidence: the test that decided it, such as etag, bytes or blocks.  distance_bits: the SimHash distance between the
+    stored version and this response.  parts: the kinds of blocks that changed, separated by spaces.
+    magnitude: the share of the page that changed, 0 to 1.  conditional: validators were sent.  requests: all requests
+    of the visit.  saved_bytes: bytes that a 304 or a HEAD saved.  cash: the page's cash that the visit distributed.
+    expected: the probability of a change that was predicted before the visit; null without a prediction.
+    audit: the page was drawn at random to check the reported freshness.  shadow_price: the minimum value of this visit,
+    in importance x days.  due_at: when the next visit is due.  rendering: why the page was or was not rendered, or the
+    result.  added_words, added_links: added by the page's scripts.
+    """
 
     __table_args__ = (
         CheckConstraint("outcome IN ('fetched', 'not_modified', 'unreached')", name="visit_outcome"),
@@ -47,9 +58,9 @@ class Visit(PageTable, table=True):
     shadow_price: float | None = columns.double(nullable=True)
     audit: bool = columns.boolean()
     parts: str = columns.text(default="")
-    magnitude: float | None = columns.double(nullable=True)  # share of the page that changed, 0 to 1
-    rendering: str = columns.text(default="")  # why it was or was not rendered, or the result
-    added_words: int | None = columns.integer(nullable=True, default=None)  # added by its scripts
+    magnitude: float | None = columns.double(nullable=True)
+    rendering: str = columns.text(default="")
+    added_words: int | None = columns.integer(nullable=True, default=None)
     added_links: int | None = columns.integer(nullable=True, default=None)
 
 

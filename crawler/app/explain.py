@@ -160,7 +160,7 @@ async def explain_details(db: AppDatabase, explanation: UrlExplanation) -> PageD
     """Return how much of a page is compared, and what sitemaps and feeds contain about it."""
     domain, page, key = explanation.domain, explanation.known.page, compute_page_key(explanation.url)
     content = await _read_compared_content(db, domain, page) if page else None
-    lists = await report.list_url_lists(db, domain, key=key)
+    lists = await report.read_url_lists(db, domain, key=key)
     return PageDetails(content, lists[0] if lists else None, await report.list_announced_dates(db, domain, key))
 
 

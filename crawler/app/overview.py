@@ -217,7 +217,7 @@ async def examine_domain(
         near_duplicates=tuple(comparing.result()),
         hours=tuple(judging.result()),
         trust=tuple(await list_trust_rows(db, domain)),
-        lists=tuple(await report.list_url_lists(db, domain)),
+        lists=tuple(await report.read_url_lists(db, domain)),
     )
 
 

@@ -56,7 +56,7 @@ async def report_domains(
             domain_report=each,
             calibration=await read_calibration(db, domain, each),
             standings=await list_trust_rows(db, domain),
-            lists=await report.list_url_lists(db, domain),
+            lists=await report.read_url_lists(db, domain),
             sources=await report.list_signal_sources(db, domain),
         )
         for domain in selected

@@ -11,7 +11,7 @@ from crawler.store import plan
 from crawler.store.database import Database
 from crawler.store.plan import Calibration
 
-RECOUNT_SPAN = timedelta(days=2)  # finished UTC days whose visits are counted again: some were recorded after midnight
+RECOUNT_SPAN = timedelta(days=2)  # the last UTC days are counted again: some visits are recorded after midnight
 AUDIT_WINDOW = timedelta(days=30)  # period over which audits are judged: a small domain has few per day
 MAX_DRAWN = 200  # pages of one domain per day: after 30 days, the share is known to half a percentage point
 ALL = "all domains"
@@ -30,8 +30,8 @@ class DomainAudit:
 class AuditFinding:
     """A report that disagrees with what visits found. name: the domain, or ALL.
 
-    by_chance: whether audit visits show it, so that the reported freshness is wrong; otherwise scheduled visits show
-    it, so that the expected changes are wrong.
+    by_chance: true if audit visits show it: the reported freshness is wrong. Otherwise scheduled visits show it: the
+    freshness expected at scheduled visits is wrong.
     """
 
     name: str
@@ -51,7 +51,7 @@ class AuditFinding:
 
 
 async def audit_domains(db: Database, *, at: datetime, only: Domain | None = None) -> list[DomainAudit]:
-    """Count the results of the last finished days, judge them, and draw the next sample."""
+    """Count the visits of the last finished days, load the calibration, and draw today's random pages."""
     return [await _audit_domain(db, *each, at=at) for each in await plan.list_domains_to_audit(db, only=only)]
 
 
@@ -83,7 +83,7 @@ async def _audit_domain(db: Database, domain: Domain, budget: int | None, *, at:
 
 
 async def _compute_sample_size(db: Database, domain: Domain, budget: int | None, *, at: datetime) -> int:
-    """Return the number of pages to draw: 1 % of the day's requests, but at least one if any are allowed."""
+    """Return the number of pages to draw: 1% of the day's requests, but at least one if any are allowed."""
     if domain.paused or budget == 0:
         return 0
     yesterday = at.astimezone(UTC).date() - timedelta(days=1)

@@ -1,4 +1,4 @@
-"""Forecast the freshness of a domain at its current budget, and at a tenth to ten times of it."""
+"""Forecast the freshness of a domain at a tenth to ten times its current budget."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ class BudgetSource(StrEnum):
 class ForecastStep:
     """The outcome of one budget. factor: multiple of today's budget; None if that is zero.
 
-    is_allowed: whether politeness and the overall budget allow it.
+    budget: requests per day.  is_allowed: whether politeness and the overall budget allow it.
     """
 
     factor: float | None
@@ -52,10 +52,10 @@ class Forecast:
 
     fetched, unfetched: numbers of pages, estimated from a sample.  shadow_price: as planned last, or the default.
     price_correction: the current factor on it.  planned_at: when it was planned; None if never.
-    is_suspended: nothing is sent for an hour or more; the forecast ignores that.
-    current_plan: the plan for today's pages and budget.  budget: requests allowed by `source`.
+    is_suspended: the domain sends nothing for an hour or more; the forecast ignores that.
+    current_plan: the plan for today's pages and budget.  budget: requests that the domain makes, limited by `source`.
     cap: requests that politeness allows.  overall: requests that all domains together may make.
-    policies: outcomes of the domain's revisit policy and of others; empty if nothing is sent.
+    policies: outcomes of the domain's revisit policy and of others; empty with a budget of 0.
     plain_freshness, equal_freshness: the freshness with all pages counted equally, when visits are chosen by the
     domain's importance mix and by equal weights, at today's budget; None if the mix has no effect.
     """
@@ -85,7 +85,7 @@ class Forecast:
 
     @property
     def points_for_tenth(self) -> float | None:
-        """Return the percentage points of freshness that a budget larger by 10 % would add; None if there is none."""
+        """Return the percentage points of freshness that a 10% larger budget would add; None with a budget of 0."""
         fresh = {step.factor: step.plan.expected.freshness for step in self.steps}
         return 100 * (fresh[1.1] - fresh[1.0]) if 1.0 in fresh else None
 
@@ -101,8 +101,8 @@ async def compute_forecast(
 ) -> Forecast | None:
     """Compute the forecast of a domain without changing anything; return None if it has no fetched pages.
 
-    Today's step is the last plan, or what the first plan would be, for the current pages. All domains are read if they
-    share a budget, or if priors are not fitted yet.
+    The step with factor 1 is a plan for the current pages; it refits priors only if there has been no plan yet. All
+    domains are read if they share a budget, or if priors are not fitted yet.
     sample_size: approximate number of pages to read.  max_domains: return None if more domains would have to be read.
     Raise BadInput if the domain was removed.
     """
@@ -119,9 +119,10 @@ async def compute_forecast(
         raise BadInput(f"{domain.authority} is no longer registered")
     if not chosen.sample.fetched_pages:
         return None
-    terms, overall = planning.compute_limits(chosen.input, 1.0, settings, at=at), get_overall_budget(settings)
-    budget, source = _choose_budget(terms, chosen.plan, overall)
-    plain, equal = _compute_plain_freshness(chosen, terms, budget, settings)
+    domain_limits, overall = planning.compute_limits(chosen.input, 1.0, settings, at=at), get_overall_budget(settings)
+    budget, source = _choose_budget(domain_limits, chosen.plan, overall)
+    max_requests = min(domain_limits.polite_requests, overall.requests)
+    plain, equal = _compute_plain_freshness(chosen, domain_limits, budget, settings)
     return Forecast(
         domain=domain,
         at=at,
@@ -134,20 +135,22 @@ async def compute_forecast(
         current_plan=chosen.plan,
         budget=budget,
         source=source,
-        cap=terms.polite_requests,
+        cap=domain_limits.polite_requests,
         overall=overall.requests,
-        steps=tuple(_build_steps(chosen, terms, budget, min(terms.polite_requests, overall.requests), settings)),
-        policies=_compare_policies(chosen, terms, settings) if budget else (),
+        steps=tuple(_build_steps(chosen, domain_limits, budget, max_requests, settings)),
+        policies=_compare_policies(chosen, domain_limits, settings) if budget else (),
         plain_freshness=plain,
         equal_freshness=equal,
     )
 
 
-def _compare_policies(chosen: DomainForecast, terms: DomainLimits, settings: Settings) -> Sequence[PolicyForecast]:
+def _compare_policies(
+    chosen: DomainForecast, domain_limits: DomainLimits, settings: Settings
+) -> Sequence[PolicyForecast]:
     """Compare the domain's revisit policy, at the current shadow price, with other policies."""
     by_price = build_work(chosen.input, chosen.sample, chosen.priors, settings, revisit=VALUE_POLICY)
     expectation = chosen.plan.expected
-    if not terms.scales_gaps:
+    if not domain_limits.scales_gaps:
         base_price = chosen.input.price or ShadowPrice(settings.min_value)
         shadow_price = _apply_correction(base_price, chosen.input.price_correction)
         expectation = compute_domain_expectation(chosen.work.fetched, shadow_price)
@@ -155,7 +158,7 @@ def _compare_policies(chosen: DomainForecast, terms: DomainLimits, settings: Set
 
 
 def _compute_plain_freshness(
-    domain_forecast: DomainForecast, terms: DomainLimits, budget: float, settings: Settings
+    domain_forecast: DomainForecast, domain_limits: DomainLimits, budget: float, settings: Settings
 ) -> tuple[float, float] | tuple[None, None]:
     """Return the freshness with all pages counted equally: by the domain's importance mix, and by equal weights."""
     domain_settings = domain_forecast.input.domain.settings
@@ -164,7 +167,7 @@ def _compute_plain_freshness(
         return None, None
     samples = (domain_forecast.sample.with_equal_importance(), domain_forecast.sample.with_equal_weights())
     works = (build_work(domain_forecast.input, each, domain_forecast.priors, settings) for each in samples)
-    plain, equal = (_solve_at(work, terms, budget, 1.0, settings).expected.freshness for work in works)
+    plain, equal = (_solve_at(work, domain_limits, budget, 1.0, settings).expected.freshness for work in works)
     return plain, equal
 
 
@@ -172,31 +175,36 @@ def _apply_correction(shadow_price: ShadowPrice, correction: float) -> ShadowPri
     return ShadowPrice(shadow_price.per_request * correction, shadow_price.per_byte * correction)
 
 
-def _choose_budget(terms: DomainLimits, current_plan: DomainPlan, overall: Budget) -> tuple[float, BudgetSource]:
+def _choose_budget(
+    domain_limits: DomainLimits, current_plan: DomainPlan, overall: Budget
+) -> tuple[float, BudgetSource]:
     """Return how many requests per day the domain may make, and what determines that."""
-    requested, source, target_requests = terms.budget.requests, BudgetSource.BUDGET, current_plan.target_requests
+    requested, source = domain_limits.budget.requests, BudgetSource.BUDGET
+    target_requests = current_plan.target_requests
     if target_requests is not None and target_requests < requested:
         requested, source = target_requests, BudgetSource.TARGET
     part = compute_request_limit(current_plan.requests)
-    if overall != UNLIMITED and part < NEARLY * min(requested, terms.polite_requests):
+    if overall != UNLIMITED and part < NEARLY * min(requested, domain_limits.polite_requests):
         return min(part, overall.requests), BudgetSource.OVERALL
     return (requested, source) if math.isfinite(requested) else (part, BudgetSource.PRICE)
 
 
 def _build_steps(
-    chosen: DomainForecast, terms: DomainLimits, budget: float, max_requests: float, settings: Settings
+    chosen: DomainForecast, domain_limits: DomainLimits, budget: float, max_requests: float, settings: Settings
 ) -> Iterator[ForecastStep]:
-    """Yield outcomes of a tenth to ten times the budget; without a budget, of the requests at the default price."""
+    """Yield outcomes of a tenth to ten times the budget; if it is 0, of the requests at the default price."""
     work, price = chosen.work, ShadowPrice(settings.min_value)
-    base = budget or compute_budget(compute_requests(work, price, limit=terms.polite_requests))
+    base = budget or compute_budget(compute_requests(work, price, limit=domain_limits.polite_requests))
     for factor in FACTORS:
         is_current = budget and factor == 1.0
-        solved = chosen.plan if is_current else _solve_at(work, terms, base, factor, settings)
+        solved = chosen.plan if is_current else _solve_at(work, domain_limits, base, factor, settings)
         yield ForecastStep(factor if budget else None, base * factor, base * factor <= max_requests, solved)
 
 
-def _solve_at(work: Workload, terms: DomainLimits, base: float, factor: float, settings: Settings) -> DomainPlan:
+def _solve_at(
+    work: Workload, domain_limits: DomainLimits, base: float, factor: float, settings: Settings
+) -> DomainPlan:
     """Return the plan for a multiple of `base` requests per day, ignoring a target freshness."""
-    budget = Budget(base * factor, terms.budget.received_bytes * factor)
-    scaled = replace(terms, budget=budget, target_freshness=None, spends_all=True)
+    budget = Budget(base * factor, domain_limits.budget.received_bytes * factor)
+    scaled = replace(domain_limits, budget=budget, target_freshness=None, spends_all=True)
     return solve_plans([work], [scaled], shares=planning.get_shares(settings))[0]

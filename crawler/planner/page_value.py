@@ -19,13 +19,13 @@ from crawler.core.page_rules import PageRules
 from crawler.core.visit.visit import State
 from crawler.store.report import Explanation, PageFacts
 
-NO_BOUND_DAYS = 1e6  # no upper bound: the bounds of the terms are applied separately
+NO_BOUND_DAYS = 1e6  # no upper bound: the interval bounds of the VisitTerms are applied separately
 
 
 class Bound(StrEnum):
     """What determines when a page with a version is due."""
 
-    PRICE = "price"  # the value of a visit reaches the shadow price then
+    PRICE = "price"  # the value of a visit reaches the shadow price at that time
     MIN = "least"  # the value reaches it earlier, but the minimum interval applies
     MAX = "most"  # the value reaches it later or never, but the maximum interval applies
     ONCE = "once"  # the page is not fetched again
@@ -36,7 +36,7 @@ class Bound(StrEnum):
 class Due:
     """When a page's next visit is due at today's shadow price and by today's rules.
 
-    gap: time after its last good visit; None for never.  by_rule: whether the bound comes from a page rule.
+    gap: the time since its last successful visit; None for never.  by_rule: whether the bound comes from a page rule.
     """
 
     bound: Bound
@@ -46,7 +46,9 @@ class Due:
 
 
 def compute_due(explanation: Explanation, page: PageFacts, rules: PageRules) -> Due | None:
-    """Return when a page is due by its value and today's shadow price; None if only its state determines that.
+    """Return when a page is due; None if its stored due time applies.
+
+    That is so for pages that are not fetched, have no version, or failed at the last visit.
 
     rules: the page rules of its domain, with the scores of plugins.
     """
@@ -77,7 +79,7 @@ def compute_due(explanation: Explanation, page: PageFacts, rules: PageRules) -> 
 def _compute_policy_due(page: PageFacts, terms: VisitTerms) -> Due | None:
     """Return when a page is due by the domain's policy: a fixed interval, or the one stored after the last visit.
 
-    The first stored wait of a page is shortened by `compute_phase`; this returns the full interval.
+    The stored interval after a page's first visit is shortened by `compute_phase`; this returns the full interval.
     """
     fixed_interval = terms.revisit.fixed_interval
     if page.last_good_at is None or page.due_at is None:
@@ -104,7 +106,7 @@ def compute_visit_value(explanation: Explanation, page: PageFacts, rules: PageRu
 
 
 def compute_chance_unchanged(explanation: Explanation, page: PageFacts) -> float | None:
-    """Return the probability that a page has not changed since its last good visit; None if it is unknown."""
+    """Return the probability that a page has not changed since its last successful visit; None if it is unknown."""
     if not page.freshness or page.last_good_at is None:
         return page.freshness
     rate, unseen_days = page.rate_estimate, _compute_unseen_days(page, explanation)
@@ -118,13 +120,13 @@ def compute_page_magnitude_factor(page: PageFacts, terms: VisitTerms) -> float:
 
 
 def _combine_signals(page: PageFacts, explanation: Explanation) -> SignalState:
-    """Return the combined change signals about the page since its last good visit."""
+    """Return the combined change signals about the page since its last successful visit."""
     sources = explanation.terms.sources if explanation.terms is not None else ()
     return combine_page_signals(page.rate_estimate, page.signals, sources)
 
 
 def _compute_unseen_days(page: PageFacts, explanation: Explanation) -> float:
-    """Return the days since the last good visit, in days of the site's activity; 0 without one."""
+    """Return the days since the last successful visit, in days of the site's activity; 0 without one."""
     if page.last_good_at is None:
         return 0.0
     return max((explanation.at - page.last_good_at) / DAY + page.activity_ahead, 0.0)

@@ -27,18 +27,19 @@ from crawler.store.database import Database
 from crawler.store.plan import PlanInput, PlanRow, sample_domain
 
 NO_LIMIT = float("inf")
-MAX_REQUESTS = 2**31 - 1  # per day; the maximum of the column
+MAX_REQUESTS = 2**31 - 1  # per day; the maximum of column domain_plan.budget_per_day
 MAX_SAMPLES = 10  # maximum total size, as a multiple of the sample size, even with many small domains
-CORRECTION_INTERVAL = timedelta(minutes=50)  # plans requested in between do not change the correction
+CORRECTION_INTERVAL = timedelta(minutes=50)  # a plan sooner after the last one does not change the price correction
 HOUR = timedelta(hours=1)
 GRANT_MARGIN = 2  # requests: grants are integers, so a fully used budget may still have one or two left
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedDomain:
-    """The plan of one domain. fetched: number of its fetched pages, estimated from the sample.
+    """The plan of one domain. importance: among all domains, by links (mean 1), times the domain's weight.
 
-    shadow_price: minimum value per request and per byte.  price_correction: a factor on it.
+    fetched: number of its fetched pages, estimated from the sample.  shadow_price: minimum value per request and per
+    byte.  price_correction: a factor on it.
     """
 
     domain: Domain
@@ -83,7 +84,7 @@ async def _write_plan(db: Database, forecast: DomainForecast, settings: Settings
     plan_input, domain, solved = forecast.input, forecast.input.domain, forecast.plan
     correction = plan_input.price_correction if forecast.is_suspended else _correct_price(plan_input, solved, at=at)
     target_requests, budget = solved.target_requests, domain.settings.budget_per_day
-    if target_requests is not None:  # of an average day; days without open hours leave theirs to the other days
+    if target_requests is not None:  # for an average day; days without open hours leave their requests to other days
         target_requests = math.ceil(target_requests / compute_open_day_share(domain.hours, at=at))
         target_requests = min(target_requests, MAX_REQUESTS if budget is None else budget)
     by_group, mean = samplings.refit_sample_magnitudes(forecast.sample)
@@ -122,7 +123,7 @@ async def forecast_domains(
     """Forecast all domains, by name, and fit the priors of kinds of sites, without changing anything.
 
     only: forecast only this domain, as if there were no other.
-    refits: whether to fit priors again; otherwise use those of the last plan and return none for kinds.
+    refits: whether to fit priors again; otherwise use those of the last plan and return no priors of kinds.
     sample_size: approximate number of pages to read from all domains together.
     """
     inputs = await plan.read_plan_inputs(db, at=at, only=only)
@@ -136,22 +137,22 @@ async def forecast_domains(
     if refits:
         priors = samplings.refit_all_priors(samples, [classify_site(each.domain.authority) for each in inputs])
     works = [build_work(*each, settings) for each in zip(inputs, samples, priors.domains, strict=True)]
-    terms = [compute_limits(*each, settings, at=at) for each in zip(inputs, importances, strict=True)]
+    domain_limits = [compute_limits(*each, settings, at=at) for each in zip(inputs, importances, strict=True)]
     suspended = [each.is_suspended(at=at, min_duration=HOUR) for each in inputs]
-    plans = _solve_plans(works, terms, suspended, settings)
+    plans = _solve_plans(works, domain_limits, suspended, settings)
     columns = (inputs, importances, samples, priors.domains, works, suspended, plans)
     return [DomainForecast(*each) for each in zip(*columns, strict=True)], priors.kinds
 
 
 def _solve_plans(
-    works: list[Workload], terms: list[DomainLimits], suspended: list[bool], settings: Settings
+    works: list[Workload], domain_limits: list[DomainLimits], suspended: list[bool], settings: Settings
 ) -> list[DomainPlan]:
     """Solve the plans of all domains. Suspended domains leave their part of the overall budget to the others."""
     overall, shares = get_overall_budget(settings), get_shares(settings)
-    plans = solve_plans(works, terms, overall=overall, shares=shares)
+    plans = solve_plans(works, domain_limits, overall=overall, shares=shares)
     if any(suspended):
         active = [n for n, is_suspended in enumerate(suspended) if not is_suspended]
-        chosen = [works[n] for n in active], [terms[n] for n in active]
+        chosen = [works[n] for n in active], [domain_limits[n] for n in active]
         for n, active_plan in zip(active, solve_plans(*chosen, overall=overall, shares=shares), strict=True):
             plans[n] = active_plan
     return plans
@@ -194,7 +195,7 @@ def build_work(
 
 
 def choose_policy(domain_settings: DomainSettings, settings: Settings) -> RevisitPolicy:
-    """Return the revisit policy of the domain; the default one if it belongs to a plugin that is not configured."""
+    """Return the revisit policy of the domain, or the value policy if its plugin is not enabled."""
     return parse_policy_or_default(domain_settings.revisit, load_plugins(settings.plugins).revisits)
 
 
@@ -222,14 +223,15 @@ def compute_limits(plan_input: PlanInput, importance: float, settings: Settings,
 def compute_open_day_share(hours: Hours, *, at: datetime) -> float:
     """Return the share of the UTC days of a week that have open hours; the budgets of other days are not spent."""
     week = list_week_spans(hours, at)
-    return max(sum(map(bool, week)), 1) / len(week)  # none if a change to daylight saving time skips the only hour
+    # At least one day: a change to daylight saving time can skip the only open hour of a week.
+    return max(sum(map(bool, week)), 1) / len(week)
 
 
 def _compute_pace(plan_input: PlanInput, settings: Settings, *, at: datetime) -> tuple[float, float]:
     """Return the seconds between two requests at normal speed, and how many requests an average day allows."""
     domain, hours = plan_input.domain, plan_input.domain.hours
     default_delay_s = settings.choose_delay(domain.settings, is_own=domain.is_own_server).total_seconds()
-    # The stored delay is that of the slowest hours; if it is longer than these require, it comes from robots.txt.
+    # The stored delay applies to the slowest hours. If it is longer than they require, robots.txt announces it.
     slowest_delay_s = default_delay_s / min(window.speed for window in hours.windows)
     min_delay_s = plan_input.announced_s if plan_input.announced_s > slowest_delay_s else 0.0
     if not (default_delay_s or min_delay_s):
@@ -254,7 +256,7 @@ def get_shares(settings: Settings) -> Shares:
 
 
 def _correct_price(plan_input: PlanInput, solved: DomainPlan, *, at: datetime) -> float:
-    """Return the hourly factor on the shadow price, from the day's used requests compared with its pacing.
+    """Return the new factor on the shadow price, by comparing the requests used today with those allowed so far.
 
     An hour is 1/24 of the day's open time.
     """

@@ -30,7 +30,8 @@ class TrafficFinding:
 async def judge_hours(db: Database, domain: Domain, *, at: datetime, window: timedelta) -> list[JudgedHour]:
     """Return the domain's hours with visits in the window before the current hour, and the current hour so far.
 
-    window: a whole number of hours.  Each full hour is compared with earlier ones; the current hour is not judged.
+    window: a whole number of hours.
+    Each full hour is compared with those of the BASELINE_PERIOD before it; the current hour is not judged.
     """
     current_hour = at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     since = current_hour - window

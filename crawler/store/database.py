@@ -121,8 +121,9 @@ def build_libpq_url(url: str) -> str:
 def prepare_schema(url: str, *, may_upgrade: bool) -> None:
     """Migrate the database to the newest schema, or raise what the user has to do. Call this before using a database.
 
-    may_upgrade: migrate whatever it contains, for recrawl's own database; a user's is migrated only if it is empty.
-    Raise CrawlerError for a database that may not be migrated, and the errors of `upgrade_schema`.
+    may_upgrade: migrate it whatever it contains, as for recrawl's own database. Otherwise, migrate it only if it is
+    empty.
+    Raise CrawlerError for a database that is not current and may not be migrated, and the errors of `upgrade_schema`.
     """
     match read_schema_state(url):
         case SchemaState.CURRENT:
@@ -152,7 +153,7 @@ def upgrade_schema(url: str, *, partitions: int | None = None) -> None:
 
 
 def read_schema_state(url: str) -> SchemaState:
-    """Return the state of the database's schema."""
+    """Return the state of the database's schema. Raise StoreUnavailable or CrawlerError."""
     try:
         with psycopg.connect(build_libpq_url(url), connect_timeout=CONNECT_TIMEOUT_SECONDS) as connection:
             return compare_schema(connection)
@@ -203,8 +204,9 @@ def _fetch_column(connection: psycopg.Connection[TupleRow], query: LiteralString
     return [value for (value,) in connection.execute(query)]
 
 
-# For the current transaction only. For many keys, the planner would rather read a whole partition than look them up.
-# What such a transaction writes may be lost in a crash: due times are computed again, and budgets are debited before.
+# Settings of the current transaction. Without them, Postgres reads a whole partition instead of looking up many keys.
+# With asynchronous commit, a crash of the server may lose the last transactions. Their visits are then repeated, due
+# times are computed again, and the budget was debited in an earlier transaction.
 PREFER_KEY_LOOKUPS = """
     SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
            set_config('enable_mergejoin', 'off', true), set_config('synchronous_commit', 'off', true)

@@ -35,7 +35,7 @@ DOMAIN_COLUMNS = f"""
     ARRAY(SELECT a.authority FROM domain_alias a WHERE a.domain_id = d.id) AS aliases,
     ARRAY(SELECT to_jsonb(r) FROM rule r WHERE r.domain_id = d.id ORDER BY r.no) AS rules,
     (SELECT s.addresses FROM domain_state s WHERE s.domain_id = d.id) AS addresses
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 RULE_COLUMNS = """
     domain_id int8, no int2, pattern text, min_interval_s float8, max_interval_s float8, weight float8, once bool,
     max_pages int4, pages int8, ignore text[], watch text[], ignore_text text[], render text
@@ -50,7 +50,8 @@ LIMITED_RULES = "SELECT pattern, pages FROM rule WHERE domain_id = %s AND max_pa
 FETCH_SIZE = 10_000  # URLs per round trip
 
 POST_TO_INBOX = "INSERT INTO inbox (domain_id, kind, payload, arrived_at) VALUES (%s, %s, %s, %s)"
-# A row that is not yet being applied covers this request, too. After one that is, another full pass is needed.
+# A waiting row that is not yet being applied covers this request, too. If it is already applied in part, another row is
+# needed.
 POST_REPRICE = """
     WITH waiting AS (
         UPDATE inbox SET arrived_at = %(at)s
@@ -132,7 +133,7 @@ async def replace_rules(connection: Connection, domain_id: int, rules: Sequence[
     """Replace the rules of a domain.
 
     A rule that already limited the pages of its pattern keeps its count; for a new limit, the existing pages are
-    counted. The hot row of the domain is locked meanwhile, so the lease holder admits no pages.
+    counted. The row in domain_state is locked meanwhile, so the lease holder admits no pages.
     """
     await connection.execute("SELECT FROM domain_state WHERE domain_id = %s FOR UPDATE", (domain_id,))
     deleted = await fetch_rows(connection, DELETE_RULES, (domain_id,))
@@ -182,7 +183,10 @@ async def post_to_inbox(
 
 
 async def post_reprice(connection: Connection, domain_id: int, *, at: datetime) -> None:
-    """Request a new score of all pages of a domain, after a change of price, settings or evidence."""
+    """Put a request into the inbox to recompute the due times of all pages of a domain.
+
+    Needed after a change of its price, its settings, its site activity or its sources of change signals.
+    """
     await connection.execute(POST_REPRICE, {"domain_id": domain_id, "at": at})
 
 
@@ -194,7 +198,7 @@ async def write_inbox_cursor(connection: Connection, inbox_id: int, key: bytes) 
 async def post_signals(
     connection: Connection, domain_id: int, signals: Iterable[ChangeSignal], *, at: datetime
 ) -> None:
-    """Add change signals to the inbox, in rows of one source and limited size, so each is applied quickly."""
+    """Add change signals to the inbox. Each row has one source and at most SIGNALS_CHUNK signals."""
     by_source: dict[str, list[tuple[str, str]]] = {}
     for each in signals:
         by_source.setdefault(each.source, []).append((each.url, each.at.isoformat()))

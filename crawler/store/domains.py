@@ -70,8 +70,8 @@ DOMAIN_STATUS = """
       FROM domain d JOIN domain_state s ON s.domain_id = d.id LEFT JOIN domain_plan l ON l.domain_id = d.id
      WHERE d.id = %(domain_id)s
 """
-MAX_REQUESTED = 100_000
-CLOCK_SKEW = timedelta(minutes=1)  # maximum difference between the clocks of machines
+MAX_REQUESTED = 100_000  # requested pages are counted up to this number
+CLOCK_SKEW = timedelta(minutes=1)  # tolerated difference between the clocks of machines
 IS_NAMED = """
     d.authority = ANY(%(names)s)
     OR d.id IN (SELECT a.domain_id FROM domain_alias a WHERE a.authority = ANY(%(names)s)) ORDER BY d.id LIMIT 1
@@ -98,11 +98,11 @@ DOMAIN_LIST = f"""
       LEFT JOIN domain_plan l ON l.domain_id = d.id
       JOIN domain_counts n ON n.domain_id = d.id
      ORDER BY d.authority
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 DELAY_NEXT_REQUEST = """
     UPDATE domain_state SET next_request_at = greatest(next_request_at, clock_timestamp() + %s) WHERE domain_id = %s
 """
-# New hours, budgets and limits may allow an earlier crawl than those at the last release.
+# New crawl hours and budgets may allow an earlier crawl than those at the last release of the lease.
 WAKE = "UPDATE domain_state SET closed_from = NULL, opens_at = NULL, wake_at = least(wake_at, %s) WHERE domain_id = %s"
 WAKE_PACED = """
     UPDATE domain_state SET wake_at = least(wake_at, %(at)s) WHERE domain_id = ANY(%(ids)s) AND paced_until > %(at)s
@@ -117,7 +117,7 @@ KEEP_FORGOTTEN_POSITIONS = """
     UPDATE ledger SET forgotten_places = forgotten_places + s.first_event - 1
       FROM domain_state s WHERE s.domain_id = %s AND s.first_event > 1
 """
-# Tables without a foreign key to domain. Their rows are deleted with the domain by `remove`.
+# Tables without a foreign key to domain. `remove` deletes their rows.
 DOMAIN_TABLES = (
     *("page", "frontier", "cash", "page_links", "snapshot", "content", "event", "visit", "visit_pack"),
     *("page_fingerprint", "fingerprint_band", "announced"),
@@ -151,7 +151,7 @@ WRITE_PRIORS = f"""
     INSERT INTO kind_prior (kind, a, b, pages, domains, planned_at)
     SELECT x.*, %(at)s FROM {build_unnest(PRIOR_COLUMNS)}
     ON CONFLICT (kind) DO UPDATE SET {build_upsert_set(("a", "b", "pages", "domains", "planned_at"))}
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +186,13 @@ async def register(
 ) -> Domain:
     """Register a domain: all cash of its OPIC economy is dormant, and its seeds are in the inbox.
 
-    The prior of its pages is that of its kind of site, as far as the plan has learned it.
-    addresses: the network addresses of its name; each claim takes their slots.  delay: real time until the next request
+    The prior of its pages is that of its kind of site, or the built-in prior if the plan has learned none.
+    addresses: the network addresses of its name; a claim leases them as well.  delay: real time until the next request
     to its server, if the registration has sent one.
-    Raise BadInput if the authority or one of the aliases is registered already, and for patterns that would be unused.
+    Raise BadInput if the authority or one of the aliases is registered already, or if a pattern or text of the settings
+    is invalid.
     """
-    _raise_for_unused(domain_settings.problems)
+    _raise_first(domain_settings.problems)
     async with db.transaction() as connection:
         # No other registration may take a name now.
         await connection.execute("LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE")
@@ -214,7 +215,7 @@ async def register(
         return domain
 
 
-def _raise_for_unused(problems: Collection[str]) -> None:
+def _raise_first(problems: Collection[str]) -> None:
     if problems:
         raise BadInput(next(iter(problems)))
 
@@ -256,16 +257,16 @@ async def list_domains(db: Database) -> list[DomainSummary]:
 async def change_settings(db: Database, domain: Domain, domain_settings: DomainSettings, *, at: datetime) -> Domain:
     """Change the settings of a domain, put new seeds into the inbox and wake the domain.
 
-    If the scope changes, all pages are recrawled in full: unchanged pages may have links that were out of scope when
-    they were last parsed. The table of settings defines which settings require this. Raise BadInput for a new pattern
-    that would be unused; an existing one may stay.
+    Some settings, such as those of the scope, require a full recrawl of all pages: unchanged pages may have links that
+    were out of scope when they were last parsed. See crawler/core/domain_settings.py. Raise BadInput if a new pattern
+    or text is invalid; an existing one may stay.
     """
-    _raise_for_unused(set(domain_settings.problems) - set(domain.settings.problems))
+    _raise_first(set(domain_settings.problems) - set(domain.settings.problems))
     async with db.transaction() as connection:
         if domain.settings.rules != domain_settings.rules:
-            # First, because every transaction that locks several rows of a domain locks the hot row first.
+            # First, because every transaction that locks several rows of a domain locks its row in domain_state first.
             await replace_rules(connection, domain.id, domain_settings.rules)
-        await connection.execute(WAKE, (at, domain.id))  # first, likewise
+        await connection.execute(WAKE, (at, domain.id))  # locks the same row
         await connection.execute(UPDATE, build_setting_params(domain_settings) | {"id": domain.id})
         new_seeds = [seed for seed in domain_settings.seeds if seed not in domain.settings.seeds]
         if new_seeds:
@@ -306,7 +307,7 @@ async def remove(db: Database, domain: Domain) -> None:
 async def add_seeds(
     db: Database, domain: Domain, urls: Sequence[Url], *, at: datetime, before_root: bool = False
 ) -> None:
-    """Put seed URLs into the inbox. before_root: crawl them before the root, if only the registration named it."""
+    """Put seed URLs into the inbox. before_root: crawl them before the root if that is unfetched."""
     await post_to_inbox(db, domain.id, "seed", {"urls": list(urls), "before_root": before_root}, at=at)
 
 
@@ -332,7 +333,7 @@ async def find_waiting_domains(
 ) -> list[Domain]:
     """Return domains with due or requested pages, with rows in the inbox, or with a last visit in the future, by name.
 
-    only: search only these.  requested: ignore due pages.
+    only: search only these.  requested: ignore pages that are due but not requested.
     """
     ids = None if only is None else [domain.id for domain in only]
     values = {"at": at, "only": ids, "requested": requested, "most": max_count, "skew": CLOCK_SKEW}
@@ -347,6 +348,7 @@ async def wake_domains(db: Database, domains: Collection[Domain], *, at: datetim
 async def expire_leases(db: Database, *, holder_prefix: str) -> int:
     """End the leases of dead workers before they expire, and return the number of domains.
 
+    holder_prefix: how the names of their holders begin.
     The crawl delay after the last possible request of such a worker still applies to the domain and its addresses.
     Fetches that were not recorded are repeated.
     """

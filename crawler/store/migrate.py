@@ -1,4 +1,4 @@
-"""Migration of a database with Alembic. Imported only if needed: most processes find a current schema."""
+"""Migration of a database with Alembic. Imported only to migrate, because Alembic is slow to import."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,7 +39,7 @@ def migrate(url: str, *, partitions: int | None) -> None:
         try:
             if database.compare_schema(connection.connection.driver_connection) is database.SchemaState.NEWER:
                 raise CrawlerError(database.NEWER_MESSAGE)
-            # Those of table page; the others have the same number.
+            # The partitions of table page; the other tables have the same number.
             existing = int(connection.execute(PARTITIONS).scalar_one())
             if partitions is not None and existing not in {0, partitions}:
                 raise BadInput(

@@ -37,7 +37,7 @@ PUT_NOTIFICATIONS = f"""
       JOIN feed f ON f.position = x.position
       JOIN event e ON e.domain_id = f.domain_id AND e.number = f.number
 """  # noqa: S608  our own columns
-# Besides its content, a change adds about as much text for humans, up to a limit.
+# The size of a change in a message: its content as JSON, and about as much text for readers, up to 1,500 bytes.
 DUE_NOTIFICATIONS = """
     SELECT position, is_grouped, octet_length(content::text) + least(octet_length(content::text), 1500) FROM notice
      WHERE subscription_id = %(id)s AND message_id IS NULL AND due_at <= %(at)s
@@ -47,7 +47,8 @@ MAKE_MESSAGE = (
     "INSERT INTO message (subscription_id, token, created_at, next_try_at) VALUES (%s, %s, %s, %s) RETURNING id"
 )
 ASSIGN_MESSAGE = "UPDATE notice SET message_id = %s WHERE subscription_id = %s AND position = ANY(%s)"
-# Messages are ordered by first position, because parts of a split message have later ids than messages created since.
+# A message waits for earlier ones about the same page. Earlier means a lower first position, because the parts of a
+# split message have higher ids than messages created in between.
 # The message with the fewest tries comes first, so one that always fails delays only those about its own pages.
 NEXT_MESSAGE = """
     SELECT m.id, m.subscription_id, m.token, m.tries, m.created_at,
@@ -66,9 +67,9 @@ NEXT_MESSAGE = """
 """
 DELETE_MESSAGE = "DELETE FROM message WHERE id = %(message)s"
 RECORD_DELIVERY = f"""
-    WITH forgotten AS ({DELETE_MESSAGE} RETURNING id)
+    WITH deleted AS ({DELETE_MESSAGE} RETURNING id)
     UPDATE subscription SET delivered = delivered + %(changes)s, delivered_at = %(at)s, {CLEAR_FAILURES}
-     WHERE id = %(id)s AND EXISTS (SELECT FROM forgotten)
+     WHERE id = %(id)s AND EXISTS (SELECT FROM deleted)
 """  # noqa: S608  our own columns
 RECORD_MESSAGE_FAILURE = """
     UPDATE message SET tries = tries + 1, last_error = %(error)s,
@@ -259,7 +260,7 @@ async def record_failure(
 
 
 async def record_missing_target(db: Database, number: int, *, resume_at: datetime, error: str, at: datetime) -> None:
-    """Record that no message could be created because the target is unknown. error: the reason, without secrets."""
+    """Record that no message could be sent because the target is unknown. error: the reason, without secrets."""
     values = {"id": number, "resume_at": resume_at, "error": clean_text(error), "at": at}
     await execute(db, RECORD_TARGET_FAILURE, values)
 

@@ -7,11 +7,11 @@ from psycopg import errors, sql
 from crawler.store.database import Connection, Database
 from crawler.store.rows import fetch_rows, fetch_value
 
-PARTITION_LOCK = 0x7265637261776D  # crawl runs may start at once; the migration lock plus one
+PARTITION_LOCK = 0x7265637261776D  # for crawl runs that start at the same time; MIGRATION_LOCK plus one
 VISIT_PARTITIONS = """
     SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'visit'::regclass
 """
-# Creating a partition waits for all readers and writers of visits and blocks those that come later, so give up early.
+# Creating a partition waits for all readers and writers of visits, and later ones wait for it, so give up early.
 LOCK_TIMEOUT = "SET LOCAL lock_timeout = '1s'"
 # Partitions of a domain's pages that have doubled since Postgres last analyzed them.
 OUTGROWN = """
@@ -34,8 +34,8 @@ CREATE = sql.SQL("CREATE TABLE {name} PARTITION OF visit FOR VALUES FROM ({since
 async def ensure_visit_partition(db: Database, *, at: datetime) -> None:
     """Create the partitions for visits of the month of `at` and of the next month, if they are missing.
 
-    Visits stay in the default partition if it already has some of this month, if the user may not create tables, or if
-    the table is busy. This only makes it more expensive to delete them later.
+    Visits stay in the default partition if it already has some of this month, if the database user may not create
+    tables, or if the table is busy. This only makes it more expensive to delete them later.
     """
     this = at.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     months = [this, get_next_month(this)]
@@ -51,9 +51,9 @@ async def ensure_visit_partition(db: Database, *, at: datetime) -> None:
 async def analyze_if_outgrown(db: Database, domain_id: int) -> None:
     """Analyze the partitions of a domain if their rows have doubled since the last time.
 
-    Autovacuum does so once a minute. Until then, the planner takes a new domain for a small one and scans all of its
-    pages for each batch of visits: at ten thousand pages, this is nine tenths of the work. Only the key columns are
-    analyzed, which takes a tenth of the time.
+    Autovacuum does so once a minute. Until then, Postgres takes a new domain for a small one and scans all of its pages
+    for each batch of visits: at ten thousand pages, the scans take 90% of the time. Only the key columns are analyzed,
+    which takes a tenth of the time.
     """
     async with db.transaction() as connection:
         outgrown = await fetch_rows(connection, OUTGROWN, {"domain_id": domain_id, "few": MIN_ROWS})

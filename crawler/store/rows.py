@@ -146,12 +146,12 @@ def clean_text(text: str | None) -> Any:
 
 
 def decode_costs(stored: dict[str, Any]) -> Costs:
-    """Return the costs stored in `domain_state.costs`. Kinds that are missing there have not been learned yet."""
+    """Return the costs stored in column `domain_state.costs`, with the defaults for kinds that are missing there."""
     return Costs(**{RequestKind(kind).value: Cost(**figures) for kind, figures in stored.items()})
 
 
 def encode_costs(costs: Costs) -> dict[str, Any]:
-    """Return the costs in the form of `domain_state.costs`, without the kinds that have no visit."""
+    """Return the costs in the form of column `domain_state.costs`, without the kinds of request without a visit."""
     return {kind.value: asdict(costs.get_cost(kind)) for kind in RequestKind if costs.get_cost(kind).visits}
 
 

@@ -68,7 +68,7 @@ RESTART_MESSAGES = """
 """
 
 RECOVER = f"""
-    WITH well AS (UPDATE subscription SET {CLEAR_FAILURES} WHERE id = ANY(%(ids)s))
+    WITH recovered AS (UPDATE subscription SET {CLEAR_FAILURES} WHERE id = ANY(%(ids)s))
     UPDATE message SET next_try_at = %(at)s
      WHERE subscription_id = ANY(%(ids)s) AND state = 'waiting' AND next_try_at > %(at)s
 """  # noqa: S608  our own columns
@@ -82,7 +82,7 @@ class SubscriptionOptions:
     signs messages; empty for none.  seal: for a command, the signature of the local user who set it.
     domain_id, pattern: the pages to watch; None and empty for all.  place: a selector of the part of the page to watch;
     empty for the whole page.  condition: notify when it becomes true; None for every change.
-    digest, quiet: as entered by the user.  zone: an IANA time zone.
+    digest, quiet: the times of digests and the quiet hours, as entered by the user.  zone: an IANA time zone.
     """
 
     target: str
@@ -111,10 +111,11 @@ class Subscription:
 
     domain: the name of its domain; None for all.  position: the feed was read up to here.
     failures: consecutive failures of its target, since failing_since; the next try is not before resume_at.
-    last_error: the last of them.  delivered: changes delivered.  waiting: changes not yet delivered.  dead: messages
-    given up.  waiting_since, unread_since, next_try_at, reason: as in view report_subscription.
-    paused_at: when it was paused, or None.  pause_position: the end of the feed at that time; changes before it are
-    notified after resuming, even if they were not read yet.
+    last_error: the last of them.  delivered: number of delivered changes.  waiting: number of changes not yet
+    delivered.  dead: number of messages given up.  waiting_since, unread_since, next_try_at, reason: as in view
+    report_subscription.
+    paused_at: when it was paused, or None.  pause_position: the end of the feed at that time; changes up to it are
+    notified in any case.
     max_bytes: maximum size of a message to a webhook or a program; lowered if the receiver rejects larger ones.
     """
 
@@ -163,7 +164,7 @@ INSERTED_COLUMNS = [*OPTION_COLUMNS, "kinds", "condition", "condition_text", "bo
 INSERT = f"""
     INSERT INTO subscription ({", ".join(INSERTED_COLUMNS)}, created_at, position)
     VALUES ({build_placeholders(INSERTED_COLUMNS)}, %(at)s, (SELECT coalesce(max(position), 0) FROM feed)) RETURNING id
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 
 
 async def add_subscription(db: Database, options: SubscriptionOptions, *, at: datetime) -> Subscription:

@@ -96,7 +96,7 @@ async def outcome_of(
         saved_bytes=spent.saved_bytes,
         runs=runs,
         ui_url=ui_url,
-        lists=tuple(await report.list_url_lists(db, domain)),
+        lists=tuple(await report.read_url_lists(db, domain)),
         examples=await examples_of(db, domain),
     )
 

@@ -216,7 +216,7 @@ def _sample(rate_a: Floats, rate_b: Floats, prior: RateEstimate) -> PageSample:
         rate_b=rate_b,
         group=np.zeros(size, np.intp),
         importance=np.ones(size),
-        asked=np.zeros(size, np.intp),
+        request_kind=np.zeros(size, np.intp),
         min_interval=nothing,
         max_interval=nothing,
         follows=no,

@@ -16,7 +16,7 @@ RETURNS DOUBLE PRECISION LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     END
 $$;
 COMMENT ON FUNCTION page_importance IS
-    'Return the importance of a page relative to the mean page of its domain (mean 1): cash received within the window.
+    'Return the importance of a page relative to the mean page of its domain: by the cash received within the window.
 history, clock_last: columns history and clock of table cash. cash: net plus the dividend of its pool. circulating:
 all cash of domain_state minus dormant. clock_now: column clock of domain_state. pages: the sum of pages over the pools.
 passes: column window_passes of domain_state.';
@@ -26,8 +26,8 @@ RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN is_new THEN importance * (novelty + 1) / (first_visits + 1) ELSE importance + announces END
 $$;
 COMMENT ON FUNCTION visit_importance IS
-    'Return the importance of a visit of a page: its own importance plus that of the new pages that it announces.
-For an unfetched page, the importance times the share of new content in first visits of its group; this share starts
+    'Return the importance of a visit to a page: its own importance plus that of the new pages that it announces.
+For an unfetched page, its importance times the share of new content in first visits of its group; this share starts
 from one assumed visit with only new content. announces: column of page. first_visits, novelty: columns of prior.';
 
 CREATE FUNCTION page_freshness(a DOUBLE PRECISION, b DOUBLE PRECISION, unseen INTERVAL)
@@ -61,7 +61,8 @@ RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
                                                     + 86400 * activity_ahead(at, ahead, since)), interval '0') END
 $$;
 COMMENT ON FUNCTION activity_gap IS
-    'Return the time since an instant in site activity: how much the pages have aged. at, ahead: see activity_ahead.';
+    'Return by how much pages have aged since an instant: the elapsed time plus the lead of the site activity.
+at, ahead: see activity_ahead.';
 
 CREATE FUNCTION signal_gap(
     unseen interval, signals bytea, recall float8[], noise float8[], effective_recall float8, a float8, b float8)

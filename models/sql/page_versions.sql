@@ -25,7 +25,7 @@ SELECT d.id AS domain_id,
                       ORDER BY o.number LIMIT 1) e ON true
   LEFT JOIN content c ON c.domain_id = d.id AND c.digest = v.body_digest AND v.is_stored;
 COMMENT ON VIEW page_versions IS
-    'Every version of every page. A version is written when a page is added, changed, or restored with a different '
+    'Every version of every page. A version is stored when a page is added, changed, or restored with a different '
     'text.';
 COMMENT ON COLUMN page_versions.domain_id IS 'number of the domain';
 COMMENT ON COLUMN page_versions.domain IS 'name of the domain: host, and port unless it is the default';

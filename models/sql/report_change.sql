@@ -25,9 +25,9 @@ COMMENT ON COLUMN report_change.domain IS 'name of the domain: host, and port un
 COMMENT ON COLUMN report_change.at IS 'when the change was found';
 COMMENT ON COLUMN report_change.url IS 'the page; for a change of the site template, the root of the domain';
 COMMENT ON COLUMN report_change.change IS
-    'added, changed, moved, gone, excluded (may not be fetched any more) or restored; template: the site changed '
-    'its boilerplate, reported once; deferred, resumed: new pages of this group are deferred or resumed; hint: a '
-    'change signal says that the page has changed, not visited yet';
+    'added, changed, moved, gone, excluded (since then, by robots.txt or the scope) or restored; template: the site changed '
+    'its boilerplate, reported once; deferred, resumed: unfetched pages like this one are deferred or resumed (crawler '
+    'trap); hint: a change signal says that the page has changed, which no visit has checked yet';
 COMMENT ON COLUMN report_change.version IS
     'number of the version that shows the change; 0 for a change of the template';
 COMMENT ON COLUMN report_change.distance_bits IS

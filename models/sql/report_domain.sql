@@ -60,18 +60,19 @@ COMMENT ON COLUMN report_domain.freshness_plain IS
     'expected share of fetched pages, unweighted, whose stored copy is current; 0 to 1';
 COMMENT ON COLUMN report_domain.oldest_visit_at IS
     'last visit of the fetched page that has waited longest for a revisit';
-COMMENT ON COLUMN report_domain.last_visit_at IS 'newest visit, in knowledge time';
-COMMENT ON COLUMN report_domain.next_due_at IS 'when the next page of the domain is due; null if none ever was';
+COMMENT ON COLUMN report_domain.last_visit_at IS 'last visit of any page';
+COMMENT ON COLUMN report_domain.next_due_at IS
+    'when the domain is crawled next, unless it is paused or suspended; null if no page will ever be due';
 COMMENT ON COLUMN report_domain.suspended_until IS
-    'no requests are sent before this time, because the domain requested it or did not respond; null if requests '
+    'no requests are sent before this time, because the server requested it or did not respond; null if requests '
     'are allowed';
 COMMENT ON COLUMN report_domain.suspension_reason IS 'why the domain is suspended';
 COMMENT ON COLUMN report_domain.budget_per_day IS 'maximum number of requests per UTC day; null for no limit';
 COMMENT ON COLUMN report_domain.spent_today IS 'requests sent on this UTC day';
 COMMENT ON COLUMN report_domain.holder IS 'worker that crawls the domain now: machine, process, role';
 COMMENT ON COLUMN report_domain.counted_at IS
-    'when pages and freshness were computed: now, or by the last plan for a domain of more than 2000 pages; ages '
-    'refer to this time';
+    'when pages and freshness were computed: now, or at the last count, for a domain of more than 2000 pages or one '
+    'that was not visited since; ages refer to this time';
 COMMENT ON COLUMN report_domain.dead_links IS 'URLs that do not exist and never were a page';
 COMMENT ON COLUMN report_domain.pages_withheld IS
     'pages whose new content is withheld as a possible soft error, for at most two days';

@@ -26,6 +26,6 @@ COMMENT ON COLUMN report_duplicates.domain_id IS 'number of the domain';
 COMMENT ON COLUMN report_duplicates.domain IS 'name of the domain: host, and port unless it is the default';
 COMMENT ON COLUMN report_duplicates.url IS 'a page';
 COMMENT ON COLUMN report_duplicates.near_url IS
-    'another page with nearly the same main text; the first one of all pages with that text';
+    'another page with nearly the same main text; of several pages with that text, only one is shown';
 COMMENT ON COLUMN report_duplicates.near_pages IS 'number of pages with the text of near_url';
 COMMENT ON COLUMN report_duplicates.distance_bits IS 'bits, of 64, in which the two fingerprints differ; 0 to 3';

@@ -5,5 +5,5 @@ COMMENT ON VIEW report_feed IS 'How far back the change feed of each domain goes
 COMMENT ON COLUMN report_feed.domain_id IS 'number of the domain';
 COMMENT ON COLUMN report_feed.domain IS 'name of the domain: host, and port unless it is the default';
 COMMENT ON COLUMN report_feed.forgotten_until IS
-    'last position of the changes that were deleted; a cursor below it has missed changes';
-COMMENT ON COLUMN report_feed.changes IS 'number of changes that are kept';
+    'position of the last deleted change; a cursor below it has missed changes';
+COMMENT ON COLUMN report_feed.changes IS 'number of stored changes';

@@ -59,7 +59,7 @@ SELECT CASE WHEN grouping(template) = 0 THEN 'template' WHEN grouping(decile) = 
                        ntile(10) OVER (ORDER BY importance DESC NULLS LAST) AS decile
                   FROM (SELECT template, importance, freshness, age, next_interval
                           FROM report_page p
-                         WHERE p.domain_id = d.id AND state = 'fetched' AND version > 0 OFFSET 0) x  -- OFFSET 0: once
+                         WHERE p.domain_id = d.id AND state = 'fetched' AND version > 0 OFFSET 0) x  -- OFFSET 0: compute once
                ) p
          GROUP BY template, decile) g
  GROUP BY GROUPING SETS ((), (template), (decile)) HAVING sum(pages) > 0) r
@@ -69,10 +69,11 @@ COMMENT ON VIEW report_freshness IS
     'importance.';
 COMMENT ON COLUMN report_freshness.domain_id IS 'number of the domain';
 COMMENT ON COLUMN report_freshness.domain IS 'name of the domain: host, and port unless it is the default';
-COMMENT ON COLUMN report_freshness.grouped_by IS 'domain, template or decile: what the row summarizes';
-COMMENT ON COLUMN report_freshness.template IS 'URL template of a row by template; * for pages without one';
+COMMENT ON COLUMN report_freshness.grouped_by IS 'domain, template or decile: which pages the row summarizes';
+COMMENT ON COLUMN report_freshness.template IS
+    'URL template of the pages, if grouped by template; * for pages without one';
 COMMENT ON COLUMN report_freshness.decile IS
-    'decile of a row by decile: 1 for the most important tenth of the pages, 10 for the least important';
+    'tenth of the pages, if grouped by decile: 1 for the most important, 10 for the least important';
 COMMENT ON COLUMN report_freshness.pages IS 'fetched pages that have a version';
 COMMENT ON COLUMN report_freshness.freshness IS
     'expected share of these pages, weighted by importance, whose stored copy is current; 0 to 1';
@@ -84,5 +85,5 @@ COMMENT ON COLUMN report_freshness.shortest_interval IS
 COMMENT ON COLUMN report_freshness.mean_interval IS 'mean interval between the last visit and the next due time';
 COMMENT ON COLUMN report_freshness.longest_interval IS 'longest interval between the last visit and the next due time';
 COMMENT ON COLUMN report_freshness.counted_at IS
-    'when the figures were computed: now, or by the last plan for a domain of more than 2000 pages; ages refer to '
-    'this time';
+    'when the figures were computed: now, or at the last count, for a domain of more than 2000 pages or one that was '
+    'not visited since; ages refer to this time';

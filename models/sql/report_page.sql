@@ -19,7 +19,7 @@ SELECT d.id AS domain_id,
        f.boosted,
        CASE WHEN p.canonical IS NOT NULL THEN NULL
             WHEN f.state = 'fetched' AND p.version > 0 AND p.failures > 0 AND p.status IN (404, 410) THEN 0
-            WHEN f.state = 'fetched' AND p.version > 0 AND h.effective_recall IS NULL  -- inlined: a third of the time
+            WHEN f.state = 'fetched' AND p.version > 0 AND h.effective_recall IS NULL  -- Postgres inlines it
             THEN page_freshness(g.a + p.rate_a, g.b + p.rate_b,
                                 activity_gap(greatest(now(), s.last_visit_at), s.activity_at, s.activity_ahead,
                                          p.last_good_at))
@@ -69,10 +69,10 @@ COMMENT ON COLUMN report_page.state IS 'unfetched, fetched, gone, moved or exclu
 COMMENT ON COLUMN report_page.importance IS
     'importance relative to the mean page of the domain (mean 1); null for pages that take no part in OPIC';
 COMMENT ON COLUMN report_page.popularity IS
-    'the part of importance that comes from links; all of it unless the discovery order of the domain is mixed';
+    'importance by links (mean 1); equals importance unless the discovery order of the domain is mixed';
 COMMENT ON COLUMN report_page.url_score IS
-    'the part of importance that comes from the URL: 1 up to two folders deep, halved by each further folder and by '
-    'a query';
+    'importance by the URL alone, used in discovery order mixed: 1 at two folders deep, halved by each further folder '
+    'and by a query, doubled by each missing one, and multiplied by the boost factor if boosted';
 COMMENT ON COLUMN report_page.boosted IS 'whether the page matches a --boost pattern';
 COMMENT ON COLUMN report_page.freshness IS
     'probability that the stored copy is current; null for pages without a version, and for duplicates, because '
@@ -88,7 +88,7 @@ COMMENT ON COLUMN report_page.last_good_at IS 'last successful visit: it showed 
 COMMENT ON COLUMN report_page.last_change_at IS 'last visit that found a change';
 COMMENT ON COLUMN report_page.visits IS 'number of visits';
 COMMENT ON COLUMN report_page.changes IS 'number of visits that found a change';
-COMMENT ON COLUMN report_page.failures IS 'consecutive visits without a good response';
+COMMENT ON COLUMN report_page.failures IS 'consecutive failed visits';
 COMMENT ON COLUMN report_page.status IS 'HTTP status of the last visit; null if there was no response';
 COMMENT ON COLUMN report_page.reason IS 'why the last visit failed; empty if it succeeded';
 COMMENT ON COLUMN report_page.key IS '16-byte key of the page, derived from its URL';

@@ -15,12 +15,14 @@ COMMENT ON VIEW report_source IS
     'Sources of change signals of each domain, with the precision and recall that visits measured.';
 COMMENT ON COLUMN report_source.domain_id IS 'number of the domain';
 COMMENT ON COLUMN report_source.domain IS 'name of the domain: host, and port unless it is the default';
-COMMENT ON COLUMN report_source.source IS 'sitemap, feed, hub, deploy, push, or the name given with a hint';
+COMMENT ON COLUMN report_source.source IS 'sitemap, feed, hub, push, or the name given with a hint';
 COMMENT ON COLUMN report_source.signals IS 'signals received so far';
 COMMENT ON COLUMN report_source.recall IS
-    'share of changes that the source signals, as used for scheduling; 0 until visits have confirmed it';
+    'share of changes that the source signals, as used for scheduling; 0 until visits have shown that its signals are '
+    'true';
 COMMENT ON COLUMN report_source.precision IS 'share of recently checked signals that were true';
 COMMENT ON COLUMN report_source.false_per_page_day IS 'false signals per page and day';
 COMMENT ON COLUMN report_source.effective_recall IS
-    'share by which a page ages more slowly while the source sends no signal about it; 0 to 1';
-COMMENT ON COLUMN report_source.measured_at IS 'when precision and recall were last measured, UTC';
+    'recall, reduced while the source sends fewer signals than usual; 0 to 1. A page without a signal ages more slowly '
+    'by this share';
+COMMENT ON COLUMN report_source.measured_at IS 'when precision and recall were last measured';

@@ -30,7 +30,7 @@ SELECT s.id AS subscription,
 COMMENT ON VIEW report_subscription IS 'Subscriptions to changes, and the state of their delivery.';
 COMMENT ON COLUMN report_subscription.subscription IS 'number of the subscription, as in recrawl notify list';
 COMMENT ON COLUMN report_subscription.target IS
-    'where messages are sent, or a reference to the secret that holds the address';
+    'where messages are sent: a URL, a command, or a reference to a secret with the URL';
 COMMENT ON COLUMN report_subscription.domain_id IS 'number of the domain; null for all domains';
 COMMENT ON COLUMN report_subscription.domain IS 'name of the domain; null for all domains';
 COMMENT ON COLUMN report_subscription.created_at IS
@@ -42,11 +42,12 @@ COMMENT ON COLUMN report_subscription.delivered IS 'changes delivered to the rec
 COMMENT ON COLUMN report_subscription.delivered_at IS 'when the last change was delivered';
 COMMENT ON COLUMN report_subscription.waiting IS 'changes not delivered yet, without dead letters';
 COMMENT ON COLUMN report_subscription.waiting_since IS
-    'when the oldest of these is or was due; in the future during a digest or quiet hours';
+    'when the oldest of these is or was due; in the future if it waits for a digest or the end of quiet hours';
 COMMENT ON COLUMN report_subscription.unread_since IS
     'when the oldest change was found that was not yet read from the feed for this subscription; null if all are read';
 COMMENT ON COLUMN report_subscription.failures IS 'consecutive failed deliveries';
-COMMENT ON COLUMN report_subscription.failing_since IS 'when the first of these deliveries failed';
-COMMENT ON COLUMN report_subscription.next_try_at IS 'when the next delivery is tried';
+COMMENT ON COLUMN report_subscription.failing_since IS 'when the first of these deliveries failed; null if none did';
+COMMENT ON COLUMN report_subscription.next_try_at IS
+    'when the next delivery is tried after a failure; null without a failure or while paused';
 COMMENT ON COLUMN report_subscription.reason IS 'why the last delivery failed; empty if it did not';
 COMMENT ON COLUMN report_subscription.dead IS 'messages that were given up (dead letters)';

@@ -13,7 +13,7 @@ SELECT d.id AS domain_id, d.authority AS domain, v.hour, v.visits, v.requests, v
 COMMENT ON VIEW report_traffic IS 'Traffic of each domain by hour, computed from its visits.';
 COMMENT ON COLUMN report_traffic.domain_id IS 'number of the domain';
 COMMENT ON COLUMN report_traffic.domain IS 'name of the domain: host, and port unless it is the default';
-COMMENT ON COLUMN report_traffic.hour IS 'start of the hour, in knowledge time';
+COMMENT ON COLUMN report_traffic.hour IS 'start of the hour';
 COMMENT ON COLUMN report_traffic.visits IS 'visits that sent at least one request';
 COMMENT ON COLUMN report_traffic.requests IS 'requests of these visits, without robots.txt and logins';
 COMMENT ON COLUMN report_traffic.received_bytes IS 'bytes received by these visits';

@@ -25,8 +25,8 @@ COMMENT ON COLUMN report_trust.validator IS
     'the server responds 304 while its validator is unchanged; head: whether the response to HEAD agrees with the '
     'one to GET';
 COMMENT ON COLUMN report_trust.rating IS
-    'honest; lies: unchanged although the page changed, so it is not sent; flaps: changed although the page did '
-    'not. condition and head are not used if they lie or flap';
+    'honest; lies: often unchanged although the page changed, so it is not sent; flaps: often changed although the '
+    'page did not. condition and head are not used if they lie or flap';
 COMMENT ON COLUMN report_trust.changes_seen IS
     'visits that found a change and could compare the validator; older visits count less';
 COMMENT ON COLUMN report_trust.missed IS 'of these, visits in which the validator was unchanged';
@@ -35,4 +35,5 @@ COMMENT ON COLUMN report_trust.flapped IS 'of these, visits in which the validat
 COMMENT ON COLUMN report_trust.validator_checks IS
     'unconditional fetches in spite of validators, for all pages of the group';
 COMMENT ON COLUMN report_trust.revisits IS
-    'visits of pages with validators since the last lie; the more of them, the rarer validator checks become';
+    'visits to pages with validators since a validator was last wrong; the more of them, the rarer validator checks '
+    'become';

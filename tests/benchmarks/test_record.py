@@ -61,7 +61,7 @@ async def test_new_pages_are_found_by_an_index_and_nothing_is_sorted_in_a_domain
 
     async with db.transaction() as connection:
         await connection.execute(PREFER_KEY_LOOKUPS)
-        values = {"domain_id": site.domain.id, "without": keys, "held": [], "at": START, "after_at": START}
+        values = {"domain_id": site.domain.id, "without": keys, "deferred": [], "at": START, "after_at": START}
         limits = {"most": 300, "most_new": 300, "share_new": 90, "share_fetched": 90, "after_key": b""}
         cursor = await connection.execute(f"EXPLAIN (COSTS off) {FRONTIER}".encode(), values | limits)
         plan = "\n".join(row[0] for row in await cursor.fetchall())

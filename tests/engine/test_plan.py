@@ -294,12 +294,11 @@ async def test_a_target_out_of_reach_is_told_with_its_figures(db: Database) -> N
     a, b = await plan_domains(db, at=AT, settings=SETTINGS)
 
     assert a.plan.target_requests is not None
-    finding = (
-        f"95% fresh needs {a.plan.target_requests:,.0f} requests a day; the delay of 3,600 s allows 24, which gives"
-    )
+    needed = f"{a.plan.target_requests:,.0f} requests a day"
+    finding = f"A freshness of 95% needs {needed}; the delay of 3,600 s allows 24, which gives"
     assert a.plan.finding.startswith(finding)
     assert a.plan.expected.freshness < 0.95
-    assert "No page older than 2 days needs 204 requests a day; the budget of 50 reaches" in b.plan.finding
+    assert "A maximum age of 2 days needs 204 requests a day; the budget of 50 allows one visit" in b.plan.finding
     assert b.plan.requests <= 50
     assert await fetched(db, "SELECT budget_per_day FROM domain_plan WHERE domain_id = %s", poor.id) == [(50,)]
 

@@ -129,7 +129,7 @@ async def read_one(db: Database, domain: Domain, *, at: datetime) -> None:
     await report.read_version(db, domain, url, number=1)
     await report.read_backlog(db, domain, at=at)
     await report.read_traffic(db, domain, since=START, until=at)
-    await report.list_url_lists(db, domain)
+    await report.read_url_lists(db, domain)
     await report.list_signal_sources(db, domain)
     await report.fill_fingerprints(db, domain)
     await report.find_near_duplicates(db, domain, compute_page_key(url), bits=3, max_pages=5)

@@ -18,7 +18,7 @@ UNLIMITED = Budget(float("inf"))
 ROBOTS_PER_DAY = 1.0  # requests for robots.txt
 AUDIT_SHARE = 0.01  # of a budget, for the audit: the random sample that measures the freshness report
 MAX_OVERHEAD = 0.5  # of a budget, so that a budget of one request a day is not all spent on robots.txt
-NEVER_DAYS = 1e6
+NEVER_DAYS = 1e6  # an age that counts as never reached
 TARGET_MARGIN = 0.004  # added to a freshness target: pacing delays visits, which costs 0.0025 (decision 0051)
 UNITS = ((1.0, "days"), (1 / 24, "hours"), (1 / 1440, "minutes"), (1 / 86_400, "seconds"))  # in days
 MAX_DAYS = 1e6  # an interval that can still be added to a datetime
@@ -31,11 +31,12 @@ class DomainLimits:
 
     importance: relative to other domains; the mean is 1.  budget: the daily budget that the user set.
     delay_s: the delay in force.  polite_requests: requests per day that the delay allows.
-    target_freshness: a target share, above 0 and below 1.  target_age_days: a target for the longest interval.
-    default_shadow_price: the price if nothing is scarce.  max_interval_days: the longest interval, unless the target
-    is shorter.  allotted_requests: the domain's part of the budget of all domains, in requests per day.
+    target_freshness: the expected freshness to reach, above 0 and below 1.  target_age_days: the longest interval to
+    reach.  default_shadow_price: the price if nothing is scarce.  max_interval_days: the longest interval without a
+    target_age_days.  allotted_requests: the domain's part of the budget of all domains, in requests per day.
     spends_all: spend the whole budget even if a target needs less.  is_always_open: the domain has no hours; with
-    hours, daily numbers are those of a mean day.  scales_gaps: scale the gaps of the revisit policy to the limit.
+    hours, daily numbers are those of a mean day.  scales_gaps: scale the gaps of the revisit policy so that revisits
+    use the whole limit.
     """
 
     importance: float = 1.0
@@ -65,8 +66,9 @@ class DomainLimits:
 class TargetDemand:
     """The demand of a target.
 
-    requests: requests per day; inf if no number meets the target.  reachable_age_days: the lowest possible age.
-    finding: why the target cannot be met, or empty.
+    requests: requests per day; inf without a target, or if no number meets it.  reachable_age_days: for an age target,
+    the lowest longest interval that the limits allow, at least the target.  finding: why the target cannot be met, or
+    empty.
     """
 
     requests: float
@@ -76,7 +78,7 @@ class TargetDemand:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit in requests per day. name: the subject of a sentence about it.  rate: "n requests a day"."""
+    """A limit in requests per day. name: the limit as the subject of a sentence.  rate: its text "n requests a day"."""
 
     requests: float
     name: str
@@ -89,25 +91,25 @@ def compute_visit_limit(limit: float) -> float:
 
 
 def compute_budget(visits: float) -> float:
-    """Return the budget, in requests per day, that is needed for a number of visits."""
+    """Return the budget, in whole requests per day, that leaves `visits` requests after robots.txt and audits."""
     return visits if math.isinf(visits) else float(math.ceil((visits + ROBOTS_PER_DAY) / (1 - AUDIT_SHARE)))
 
 
 def compute_request_limit(visits: float) -> float:
-    """Return the inverse of compute_visit_limit: the request limit, possibly a fraction, that leaves `visits`."""
+    """Return the inverse of compute_visit_limit: the request limit, not rounded, that leaves `visits`."""
     return min((visits + ROBOTS_PER_DAY) / (1 - AUDIT_SHARE), visits / (1 - MAX_OVERHEAD))
 
 
-def find_own_limit(pages: PageArrays, terms: DomainLimits) -> Limit:
+def find_own_limit(pages: PageArrays, domain_limits: DomainLimits) -> Limit:
     """Return the tightest limit from the user's budget and politeness. pages: the fetched pages of the domain."""
-    budget = f"{terms.budget.requests:,.0f}"
-    within = "" if terms.is_always_open else " in its hours"
-    cap = f"the delay of {terms.delay_s:,.5g} s allows {terms.polite_requests:,.0f}{within}, which"
+    budget = f"{domain_limits.budget.requests:,.0f}"
+    within = "" if domain_limits.is_always_open else " in its hours"
+    cap = f"the delay of {domain_limits.delay_s:,.5g} s allows {domain_limits.polite_requests:,.0f}{within}, which"
     limits = (
         Limit(math.inf, "even an unlimited budget", ""),
-        Limit(terms.budget.requests, f"the budget of {budget}", f"{budget} requests a day"),
-        Limit(terms.polite_requests, cap, f"{terms.polite_requests:,.0f} requests a day"),
-        _convert_byte_limit(pages, terms.budget.received_bytes, "the budget of"),
+        Limit(domain_limits.budget.requests, f"the budget of {budget}", f"{budget} requests a day"),
+        Limit(domain_limits.polite_requests, cap, f"{domain_limits.polite_requests:,.0f} requests a day"),
+        _convert_byte_limit(pages, domain_limits.budget.received_bytes, "the budget of"),
     )
     return min(limits, key=lambda limit: limit.requests)
 
@@ -131,39 +133,39 @@ def _convert_byte_limit(pages: PageArrays, received_bytes: float, owner: str) ->
     return Limit(request_limit, f"{owner} {rate}", rate if owner == "the budget of" else f"{owner} {rate}")
 
 
-def compute_target_demand(work: Workload, terms: DomainLimits, shares: Shares) -> TargetDemand:
+def compute_target_demand(work: Workload, domain_limits: DomainLimits, shares: Shares) -> TargetDemand:
     """Compute the requests per day that a target needs. work: the pages of this domain; some must be fetched."""
-    limit = find_own_limit(work.fetched, terms)
-    if terms.allotted_requests < limit.requests:
-        name = f"its part of the shared budget, {terms.allotted_requests:,.0f} a day,"
-        limit = Limit(terms.allotted_requests, name, "")
+    limit = find_own_limit(work.fetched, domain_limits)
+    if domain_limits.allotted_requests < limit.requests:
+        name = f"its part of the shared budget, {domain_limits.allotted_requests:,.0f} a day,"
+        limit = Limit(domain_limits.allotted_requests, name, "")
     limits = np.array([compute_visit_limit(limit.requests)])
-    if terms.target_freshness is not None:
-        aim = terms.target_freshness + min(TARGET_MARGIN, (1 - terms.target_freshness) / 8)
+    if domain_limits.target_freshness is not None:
+        aim = domain_limits.target_freshness + min(TARGET_MARGIN, (1 - domain_limits.target_freshness) / 8)
         need = compute_freshness_cost(work, aim, limits, shares=shares)
         if not need.is_possible:
-            need = compute_freshness_cost(work, terms.target_freshness, limits, shares=shares)
-        target = f"{100 * terms.target_freshness:.3g}% fresh"
+            need = compute_freshness_cost(work, domain_limits.target_freshness, limits, shares=shares)
+        target = f"A freshness of {100 * domain_limits.target_freshness:.3g}%"
         return TargetDemand(
             compute_budget(need.requests),
             None,
             _describe_shortfall(target, need, limit, f"gives {100 * need.reachable:.1f}%"),
         )
-    assert terms.target_age_days is not None
+    assert domain_limits.target_age_days is not None
     part = compute_refresh_share(work, shares)
-    need = compute_age_cost(work, terms.target_age_days, limits * part)
+    need = compute_age_cost(work, domain_limits.target_age_days, limits * part)
     need = TargetCost(need.requests / part, is_possible=need.is_possible, reachable=need.reachable)
-    target = f"No page older than {format_days(terms.target_age_days)}"
+    target = f"A maximum age of {format_days(domain_limits.target_age_days)}"
     is_reachable = need.reachable < NEVER_DAYS
     text = f"allows one visit to each page in {format_days(need.reachable)}" if is_reachable else "leaves no requests"
     finding = _describe_shortfall(target, need, limit, text)
     fetched = work.fetched
     longest_wait = float(np.where(fetched.is_ruled, fetched.max_interval, fetched.min_interval).max(initial=0.0))
-    if longest_wait > terms.target_age_days and not finding:
+    if longest_wait > domain_limits.target_age_days and not finding:
         wait = format_days(longest_wait)
         finding = f"{target} is out of reach; a minimum interval or a rule keeps a page from being visited for {wait}"
     min_interval = float(fetched.min_interval.min(initial=math.inf, where=~fetched.is_ruled))
-    oldest = max(terms.target_age_days, need.reachable, min_interval if math.isfinite(min_interval) else 0.0)
+    oldest = max(domain_limits.target_age_days, need.reachable, min_interval if math.isfinite(min_interval) else 0.0)
     return TargetDemand(compute_budget(need.requests), oldest, finding)
 
 
@@ -191,11 +193,11 @@ def format_days(days: float) -> str:
 class Constraints:
     """The constraints under which a domain's price is solved.
 
-    work: its pages, with intervals limited to the longest.  limit: requests per day.
+    work: its pages, with intervals limited to `longest_days`.  limit: requests per day.
     target_requests, longest_days, finding: see DomainPlan.
     """
 
-    terms: DomainLimits
+    domain_limits: DomainLimits
     work: Workload
     target_requests: float | None
     limit: float
@@ -209,24 +211,25 @@ class Constraints:
 
     @property
     def importance(self) -> float:
-        return max(self.terms.importance, MIN_IMPORTANCE)
+        return max(self.domain_limits.importance, MIN_IMPORTANCE)
 
 
 def compute_constraints(
-    work: Workload, terms: DomainLimits, shares: Shares, *, everything: Workload, overall: Budget
+    work: Workload, domain_limits: DomainLimits, shares: Shares, *, everything: Workload, overall: Budget
 ) -> Constraints:
     """Compute the request limit of a domain (the lowest of target, budget and politeness) and its longest interval.
 
-    everything: the pages of all domains, which share the `overall` budget; it must afford the interval for all of them.
+    everything: the pages of all domains, which share the `overall` budget. If their own budget or the overall budget
+    cannot afford the longest interval for all pages, the interval is longer.
     """
-    max_days = terms.target_age_days or terms.max_interval_days
-    demand = compute_demand(work, terms, shares)
-    own, together = find_own_limit(work.fetched, terms), find_shared_limit(everything.fetched, overall)
+    max_days = domain_limits.target_age_days or domain_limits.max_interval_days
+    demand = compute_demand(work, domain_limits, shares)
+    own, together = find_own_limit(work.fetched, domain_limits), find_shared_limit(everything.fetched, overall)
     delays = _compute_delay_factor(work, own, shares), _compute_delay_factor(everything, together, shares)
     delay_factor, slowest_rate = max(delays, key=itemgetter(0))
-    limit = terms.limit if terms.spends_all else min(terms.limit, demand.requests)
-    if terms.target_age_days:  # otherwise an age target outbids the other domains at any price
-        limit = min(limit, terms.allotted_requests)
+    limit = domain_limits.limit if domain_limits.spends_all else min(domain_limits.limit, demand.requests)
+    if domain_limits.target_age_days:  # otherwise an age target outbids the other domains at any price
+        limit = min(limit, domain_limits.allotted_requests)
     if limit < own.requests:
         own = Limit(limit, own.name, f"the {limit:,.0f} requests a day of its target")
     longest, rate = max(_compute_longest_interval(*each, max_days) for each in ((work, own), (everything, together)))
@@ -237,21 +240,21 @@ def compute_constraints(
         findings.append(f"Pages wait {factor}, because {slowest_rate} are too few")
     if limit > 0 and longest > max_days and not demand.finding:
         findings.append(f"A page may wait {longest:,.0f} days, not {max_days:,.0f}, because {rate} are too few")
-    # For a target that no number of requests can reach, do not make as many requests as possible.
-    takes = demand.requests if math.isfinite(demand.requests) else None
-    scaled = _scale_gaps(work, own, shares) if terms.scales_gaps else work
+    # A target that no number of requests can reach does not raise the number of requests.
+    target_requests = demand.requests if math.isfinite(demand.requests) else None
+    scaled = _scale_gaps(work, own, shares) if domain_limits.scales_gaps else work
     limited = _limit_intervals(scaled, longest, delay_factor=delay_factor)
-    return Constraints(terms, limited, takes, limit, longest, ". ".join(filter(None, findings)))
+    return Constraints(domain_limits, limited, target_requests, limit, longest, ". ".join(filter(None, findings)))
 
 
 def _compute_longest_interval(work: Workload, limit: Limit, max_interval_days: float) -> tuple[float, str]:
-    """Return the longest interval that a limit affords for pages without a rule, in days, and the limit's rate."""
+    """Return the longest interval, in days, that a limit affords for pages without a rule, and the text of its rate."""
     count = float(work.fetched.stands_for[~work.fetched.is_ruled].sum())
     return float(compute_longest_gap(count, limit.requests, max_interval=max_interval_days)), limit.rate
 
 
 def _compute_delay_factor(work: Workload, limit: Limit, shares: Shares) -> tuple[float, str]:
-    """Return the factor by which pages wait longer than rules require, 1 or more, and the rate of the limit."""
+    """Return the factor by which pages wait longer than rules allow, 1 or more, and the text of the limit's rate."""
     available = compute_visit_limit(limit.requests) * compute_refresh_share(work, shares) * (1 - LONGEST_INTERVAL_SHARE)
     return max(_sum_rule_requests(work.fetched) / max(available, TINY), 1.0), limit.rate
 
@@ -264,7 +267,7 @@ def _sum_rule_requests(pages: PageArrays) -> float:
 def _scale_gaps(work: Workload, limit: Limit, shares: Shares) -> Workload:
     """Shorten the gaps of a policy until revisits use what the limit leaves for them.
 
-    `_compute_delay_factor` handles gaps that are too short for the limit.
+    Gaps that are too short for the limit are lengthened elsewhere (`_compute_delay_factor`).
     """
     pages = work.fetched
     available = compute_visit_limit(limit.requests) * compute_refresh_share(work, shares)
@@ -273,18 +276,18 @@ def _scale_gaps(work: Workload, limit: Limit, shares: Shares) -> Workload:
     return replace(work, fetched=scaled)
 
 
-def compute_demand(work: Workload, terms: DomainLimits, shares: Shares) -> TargetDemand:
+def compute_demand(work: Workload, domain_limits: DomainLimits, shares: Shares) -> TargetDemand:
     """Compute the requests per day that the domain's target needs; inf without a target."""
-    if not terms.has_target or not len(work.fetched.a):
+    if not domain_limits.has_target or not len(work.fetched.a):
         return TargetDemand(math.inf)
-    limited = _limit_intervals(work, terms.target_age_days or terms.max_interval_days)
-    return compute_target_demand(limited, terms, shares)
+    limited = _limit_intervals(work, domain_limits.target_age_days or domain_limits.max_interval_days)
+    return compute_target_demand(limited, domain_limits, shares)
 
 
 def _limit_intervals(work: Workload, max_days: float, *, delay_factor: float = 1.0) -> Workload:
     """Set the longest interval of pages without a rule.
 
-    delay_factor: the factor by which pages with a rule wait longer than it requires.
+    delay_factor: the factor by which pages with a rule wait longer than it allows.
     """
 
     def limit_pages(pages: PageArrays) -> PageArrays:

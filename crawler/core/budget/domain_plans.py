@@ -1,4 +1,4 @@
-"""Solve the plan of each domain: its shadow price, longest interval, expected freshness, and unreachable targets.
+"""Solve the plan of each domain: its shadow price, longest interval, expected freshness, and what it cannot reach.
 
 Prices are solved in units of importance across domains, because all may share a budget. They are returned in units of
 importance within the domain, whose mean page has 1, because a claim compares page values in these units.
@@ -42,7 +42,8 @@ NEARLY_FULL = 0.999  # share of a limit from which it counts as used up
 class DomainPlan:
     """The solved plan of one domain.
 
-    shadow_price: None means the default price: nothing is scarce.  longest_days: no page waits longer than this.
+    shadow_price: None means the default price, because nothing is scarce.  longest_days: the longest interval of pages
+    without a rule.
     target_requests: requests per day that the target needs; None without a target or if no number meets it.
     limit: the maximum number of requests per day; inf without a limit.  requests: the expected requests per day.
     expected: the expectation for fetched pages.  finding: sentences about what cannot be reached, or empty.
@@ -59,26 +60,29 @@ class DomainPlan:
 
 def solve_plans(
     works: Sequence[Workload],
-    terms: Sequence[DomainLimits],
+    domain_limits: Sequence[DomainLimits],
     *,
     overall: Budget = UNLIMITED,
     shares: Shares = DEFAULT_SHARES,
 ) -> list[DomainPlan]:
-    """Solve the plans of domains that share the `overall` budget. works, terms: one entry per domain, same order."""
+    """Solve the plans of domains that share the `overall` budget.
+
+    works, domain_limits: one entry per domain, in the same order.
+    """
     if not works:
         return []
-    if any(each.has_target for each in terms) and min(overall.requests, overall.received_bytes) < math.inf:
-        terms = _allot_overall_budget(works, terms, overall, shares)
-    return _solve(works, terms, overall, shares)
+    if any(each.has_target for each in domain_limits) and min(overall.requests, overall.received_bytes) < math.inf:
+        domain_limits = _allot_overall_budget(works, domain_limits, overall, shares)
+    return _solve(works, domain_limits, overall, shares)
 
 
 def _solve(
-    works: Sequence[Workload], terms: Sequence[DomainLimits], overall: Budget, shares: Shares
+    works: Sequence[Workload], domain_limits: Sequence[DomainLimits], overall: Budget, shares: Shares
 ) -> list[DomainPlan]:
-    open_works = [work for work, each in zip(works, terms, strict=True) if each.limit > 0]
+    open_works = [work for work, each in zip(works, domain_limits, strict=True) if each.limit > 0]
     everything = join_workloads(open_works, [1.0] * len(open_works))
     constrain = partial(compute_constraints, shares=shares, everything=everything, overall=overall)
-    constraints = list(map(constrain, works, terms))
+    constraints = list(map(constrain, works, domain_limits))
     together = join_workloads([each.work for each in constraints], [each.importance for each in constraints])
     prices = _solve_request_prices(constraints, together, overall, shares)
     prices = _solve_byte_prices(constraints, together, prices, overall, shares)
@@ -87,27 +91,27 @@ def _solve(
 
 
 def _allot_overall_budget(
-    works: Sequence[Workload], terms: Sequence[DomainLimits], overall: Budget, shares: Shares
+    works: Sequence[Workload], domain_limits: Sequence[DomainLimits], overall: Budget, shares: Shares
 ) -> list[DomainLimits]:
     """Set each domain's part of the overall budget if that budget binds.
 
     The part is what the domain gets if age targets are ignored: an age target does not yield at any price, so it would
     take everything.
     """
-    demands = [compute_demand(*each, shares).requests for each in zip(works, terms, strict=True)]
+    demands = [compute_demand(*each, shares).requests for each in zip(works, domain_limits, strict=True)]
     ageless = [
         replace(each, target_age_days=None, budget=replace(each.budget, requests=min(each.budget.requests, requests)))
-        for each, requests in zip(terms, demands, strict=True)
+        for each, requests in zip(domain_limits, demands, strict=True)
     ]
     plans = _solve(works, ageless, overall, shares)
     visits, received = sum(each.requests for each in plans), sum(each.expected.received_bytes for each in plans)
     is_free = visits < NEARLY_FULL * compute_visit_limit(overall.requests)
     if is_free and received < NEARLY_FULL * overall.received_bytes:
-        return list(terms)
+        return list(domain_limits)
     is_bound = [plan.requests < NEARLY_FULL * compute_visit_limit(plan.limit) for plan in plans]
     return [
         replace(each, allotted_requests=compute_request_limit(plan.requests)) if bound else each
-        for each, plan, bound in zip(terms, plans, is_bound, strict=True)
+        for each, plan, bound in zip(domain_limits, plans, is_bound, strict=True)
     ]
 
 
@@ -132,8 +136,8 @@ def _solve_request_prices(
 
 
 def _solve_own_price(domain: Constraints, shares: Shares) -> ShadowPrice:
-    """Solve the price at which the domain stays within its own byte budget; MIN_PRICE without one."""
-    max_bytes = domain.terms.budget.received_bytes
+    """Solve the price at which the domain stays within its own budgets; MIN_PRICE without a byte budget."""
+    max_bytes = domain.domain_limits.budget.received_bytes
     if math.isinf(max_bytes) or not len(domain.work.fetched.a):
         return ShadowPrice(MIN_PRICE)
     return solve_shadow_price(domain.work, Budget(domain.visit_limit, max_bytes), shares=shares)
@@ -141,9 +145,9 @@ def _solve_own_price(domain: Constraints, shares: Shares) -> ShadowPrice:
 
 def _raise_to_default(domain: Constraints, price: float, overall: Budget) -> ShadowPrice:
     """Raise the price to the default if no budget or target applies. With a budget, a low price spends all of it."""
-    limit = min(domain.terms.budget.requests, overall.requests)
+    limit = min(domain.domain_limits.budget.requests, overall.requests)
     has_budget = domain.target_requests is not None or math.isfinite(limit)
-    return ShadowPrice(price if has_budget else max(price, domain.terms.default_shadow_price))
+    return ShadowPrice(price if has_budget else max(price, domain.domain_limits.default_shadow_price))
 
 
 def _solve_byte_prices(
@@ -181,10 +185,11 @@ def _compute_bytes(domain: Constraints, price: ShadowPrice, shares: Shares) -> f
 def _choose_higher_price(domain: Constraints, first: ShadowPrice, second: ShadowPrice) -> ShadowPrice:
     """Return the price at which a mean visit costs more. It satisfies the limits of both."""
     pages = domain.work.fetched
-    return first if _compute_mean_value(first, pages) > _compute_mean_value(second, pages) else second
+    return first if _compute_mean_price(first, pages) > _compute_mean_price(second, pages) else second
 
 
-def _compute_mean_value(price: ShadowPrice, pages: PageArrays) -> float:
+def _compute_mean_price(price: ShadowPrice, pages: PageArrays) -> float:
+    """Return the mean over these pages of the minimum value of a visit."""
     count = max(pages.count, 1.0)
     requests, received = (float((pages.stands_for * n).sum()) / count for n in (pages.requests, pages.received_bytes))
     return price.per_request * requests + price.per_byte * received
@@ -192,7 +197,7 @@ def _compute_mean_value(price: ShadowPrice, pages: PageArrays) -> float:
 
 def has_price_moved(before: ShadowPrice, after: ShadowPrice, pages: PageArrays) -> bool:
     """Whether the price of a mean visit rose or fell by more than MOVED_FACTOR."""
-    old, new = (max(_compute_mean_value(price, pages), MIN_PRICE) for price in (before, after))
+    old, new = (max(_compute_mean_price(price, pages), MIN_PRICE) for price in (before, after))
     return max(old / new, new / old) > MOVED_FACTOR
 
 
@@ -208,12 +213,12 @@ def compute_requests(
 
 
 def _build_plan(domain: Constraints, price: ShadowPrice, shares: Shares) -> DomainPlan:
-    default_price = ShadowPrice(domain.terms.default_shadow_price)
-    is_usual = price == default_price or not len(domain.work.fetched.a)
-    price = default_price if is_usual else ShadowPrice(max(price.per_request, MIN_PRICE), price.per_byte)
+    default_price = ShadowPrice(domain.domain_limits.default_shadow_price)
+    is_default = price == default_price or not len(domain.work.fetched.a)
+    price = default_price if is_default else ShadowPrice(max(price.per_request, MIN_PRICE), price.per_byte)
     requests = compute_requests(domain.work, price, limit=domain.visit_limit, shares=shares)
     return DomainPlan(
-        shadow_price=None if is_usual else price,
+        shadow_price=None if is_default else price,
         longest_days=domain.longest_days,
         target_requests=domain.target_requests,
         limit=domain.limit,

@@ -78,12 +78,12 @@ def compute_mean_age(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
 
 
 def compute_expectation(pages: PageArrays, shadow_prices: Floats, *, per_byte: float = 0.0) -> Expectation:
-    """Compute the expectation for fetched pages. shadow_prices: the price per request in each domain."""
-    visit_value = shadow_prices[pages.domain] * pages.requests + per_byte * pages.received_bytes
-    gap = compute_gaps(pages, visit_value)
+    """Compute the expectation for fetched pages. shadow_prices: per request, in each domain.  per_byte: in all."""
+    min_value = shadow_prices[pages.domain] * pages.requests + per_byte * pages.received_bytes
+    gap = compute_gaps(pages, min_value)
     weight = pages.importance * pages.stands_for
     total = max(float(weight.sum()), EPSILON)
-    freshness = compute_mean_freshness(pages.a, pages.b, compute_ageing_days(pages, visit_value, gap))
+    freshness = compute_mean_freshness(pages.a, pages.b, compute_ageing_days(pages, min_value, gap))
     return Expectation(
         shadow_price=ShadowPrice(float(shadow_prices.max(initial=0.0)), per_byte),
         requests=float((pages.stands_for * pages.requests / gap).sum()),
@@ -150,7 +150,7 @@ def compute_age_cost(work: Workload, oldest_days: float, limits: Floats) -> Targ
 class PolicyForecast:
     """The expectation for fetched pages under one revisit policy.
 
-    policy: its name, as in `domains set --revisit`.  is_today: the domain's current policy at the price in force.
+    policy: its name, as in `domains set --revisit`.  is_today: whether it is the domain's current policy.
     """
 
     policy: str

@@ -18,6 +18,7 @@ def find_root(curve: Callable[[Floats], Floats], target: Floats, *, guess: Float
     """Return the prices in [MIN_PRICE, MAX_PRICE] at which `curve` reaches `target`, element by element.
 
     curve: a non-increasing function of the prices with values of 0 or more; each value depends only on its own price.
+    guess: the first trial.
     Method: false position (Illinois) on logarithms, where demand is almost a straight line; it takes about six trials.
     Every fourth trial bisects the bracket, so the search also converges at the step of a discontinuous curve.
     """
@@ -36,7 +37,11 @@ def find_root(curve: Callable[[Floats], Floats], target: Floats, *, guess: Float
 
 @dataclass(slots=True)
 class _Search:
-    """Brackets around the roots, in ln price. `over` and `under` are the excess over the target at `low` and `high`."""
+    """Brackets around the roots, in ln price.
+
+    x: the current trial.  over, under: ln(curve / target) at `low` and at `high`.  was_over: whether the last trial was
+    above the target.
+    """
 
     x: Floats
     low: Floats

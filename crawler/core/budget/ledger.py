@@ -19,7 +19,7 @@ MIN_LEAD = 1.0  # requests; the first one is granted at the beginning of the day
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The debits of one UTC day. received_bytes: estimated by a claim and corrected by a record."""
+    """The debits of one UTC day. received_bytes: estimated by a claim, corrected when its visits are recorded."""
 
     day: date
     requests: int = 0
@@ -102,7 +102,9 @@ def debit_ledger(ledger: Ledger, requests: int, *, received_bytes: int = 0) -> L
 
 
 def settle_ledger(ledger: Ledger, refund: Refund, *, received_bytes: int = 0) -> Ledger:
-    """Return the ledger after a record or a release. received_bytes: all bytes received, debited before or not.
+    """Return the ledger after visits are recorded or a claim is released.
+
+    received_bytes: all bytes received, debited before or not.
 
     A grant ends with its day, so a refund for another day is ignored, but the received bytes are still counted. A
     negative refund is a debit. The ledger never falls below 0.
@@ -119,8 +121,8 @@ def settle_ledger(ledger: Ledger, refund: Refund, *, received_bytes: int = 0) ->
 def count_floor_left(spent: int, budget: float, *, share: float, day_number: int) -> int:
     """Return how many visits below the shadow price are still allowed today.
 
-    spent: such visits today.  budget: requests per day.  day_number: days since any fixed date;
-    it spreads fractional visits, so that 0.25 a day becomes one every four days.
+    spent: such visits today.  budget: requests per day.  share: the share of the budget for such visits.
+    day_number: days since any fixed date; it spreads fractional visits, so that 0.25 a day becomes one every four days.
     """
     a_day, rounding = share * budget, 1e-6  # rounding errors can put a whole product slightly below
     tomorrow, today = (math.floor(a_day * n + rounding) for n in (day_number + 1, day_number))

@@ -12,7 +12,7 @@ from crawler.core.freshness.visit_value import compute_first_values, solve_gap
 
 SAMPLE_SIZE = 50_000  # pages; prices are then right to a few percent, and freshness is flat around its optimum
 MIN_SAMPLE_PER_DOMAIN = 200  # pages of each domain, if it has them, because each domain may have its own price
-NEVER_DAYS = 1e6  # days
+NEVER_DAYS = 1e6  # a finite bound for gaps that are infinite
 
 Groups = NDArray[np.intp]
 Flags = NDArray[np.bool_]
@@ -22,9 +22,10 @@ Flags = NDArray[np.bool_]
 class PageArrays:
     """Pages of one or many domains; arrays of equal length. Times in days.
 
-    a, b: the current change-rate estimate.  weight: see value.compute_weights; across domains, times the domain's.
-    recall, ratio, signals_per_day: of the source of change signals for the page: the probability that a change is
-    signaled, recall divided by the noise per day, and the signals per day. All are 0 without a source.
+    a, b: the current change-rate estimate.  weight: see visit_value.compute_weights; for pages of many domains, also
+    multiplied by the importance of the domain.
+    recall: the probability that the page's source of change signals reports a change.  ratio: recall divided by the
+    noise (false signals per page and day).  signals_per_day: expected signals. All three are 0 without a source.
     importance: the weight without the factor for change magnitudes; freshness is reported by it.
     requests, received_bytes: the mean cost of a visit.  min_interval, max_interval: bounds of the gap.
     domain: index from 0.  stands_for: the number of pages that this sampled page represents.
@@ -72,7 +73,9 @@ def select_subset(pages: PageArrays, chosen: Groups | Flags) -> PageArrays:
 
 
 def compute_gaps(pages: PageArrays, shadow_price: Numbers) -> Floats:
-    """Return the expected days between successful visits to each page. shadow_price: per visit, in importance x days.
+    """Return the expected days between successful visits to each page.
+
+    shadow_price: the minimum value of a visit to each page, in importance x days.
 
     Without a source of change signals, this is compute_due_gap. With one, a page ages by 1 - recall days per day, and
     each signal adds days, until the page is due. If one signal is not enough to make a page due, the mean speed is

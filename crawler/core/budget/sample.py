@@ -35,8 +35,8 @@ from crawler.core.freshness.prior import (
 from crawler.core.freshness.signals import NO_SOURCE, SourceQuality, estimate_signals_per_day
 from crawler.core.freshness.visit_value import compute_weights
 
-EM_ROUNDS = 5  # rounds of expectation maximization per plan; priors then follow the first visits of a site in a day
-REQUEST_KINDS = tuple(RequestKind)  # indexed by column `asked`
+EM_ROUNDS = 5  # rounds of expectation maximization per plan; enough to follow a new site's visits within a day
+REQUEST_KINDS = tuple(RequestKind)  # indexed by column `request_kind`
 NO_RULE = float("nan")  # in min_interval and max_interval: not set by a rule
 
 
@@ -44,11 +44,12 @@ NO_RULE = float("nan")  # in min_interval and max_interval: not set by a rule
 class PageSample:
     """A random sample of one domain's pages: columns of equal length, one entry per page.
 
-    is_new: unfetched; the other pages are fetched and have a version.  rate_a, rate_b: see freshness/prior.
-    group: the index of the page's prior; 0 is the prior of the whole domain.  importance: the domain's mean page has 1.
-    asked: how the page is fetched, as an index into REQUEST_KINDS.  min_interval, max_interval: bounds set by rules, in
-    days, or NO_RULE.  follows: the page is a duplicate that follows another page's schedule
-    (freshness/shared_schedule).  magnitude_total, magnitude_changes: sum and number of change magnitudes found on it.
+    is_new: unfetched; the other pages are fetched and have a version.  rate_a, rate_b: the evidence of the page's own
+    visits (core/freshness/prior.py).  group: the index of the page's prior; 0 is the prior of the whole domain.
+    importance: the domain's mean page has 1.  request_kind: how the page is fetched, as an index into REQUEST_KINDS.
+    min_interval, max_interval: bounds set by rules, in days, or NO_RULE.  follows: the page is a duplicate that follows
+    another page's schedule (core/freshness/shared_schedule.py).  magnitude_total, magnitude_changes: the sum of its
+    change magnitudes, and their number.
     silent_days: days of site activity since its last successful visit if no source has signaled a change since, else 0.
     weight: the weight for scheduling: importance mixed with an equal share.  share: the sampled share of the domain's
     pages, above 0 and at most 1.  priors: the current priors.  source: the domain's best source of change signals.
@@ -59,7 +60,7 @@ class PageSample:
     rate_b: Floats
     group: Groups
     importance: Floats
-    asked: Groups
+    request_kind: Groups
     min_interval: Floats
     max_interval: Floats
     follows: Flags
@@ -103,7 +104,7 @@ class PageSample:
 
 # The columns in the order of a row, and the types of those that are not floats.
 SAMPLE_COLUMNS = tuple(each.name for each in fields(PageSample) if each.default is each.default_factory is MISSING)
-COLUMN_TYPES = {"is_new": np.bool_, "group": np.intp, "asked": np.intp, "follows": np.bool_}
+COLUMN_TYPES = {"is_new": np.bool_, "group": np.intp, "request_kind": np.intp, "follows": np.bool_}
 
 
 def build_sample(
@@ -148,17 +149,17 @@ def compute_sample_moments(sample: PageSample) -> Moments:
 
 def refit_sample_magnitudes(sample: PageSample) -> tuple[list[float], float]:
     """Return the expected change magnitude of each group, and the mean over fetched pages."""
-    old = ~sample.is_new
-    total, changes, group = sample.magnitude_total[old], sample.magnitude_changes[old], sample.group[old]
-    by_group, mean = refit_magnitudes(total, changes, group, groups=len(sample.priors))
+    is_fetched = ~sample.is_new
+    total, changes = sample.magnitude_total[is_fetched], sample.magnitude_changes[is_fetched]
+    by_group, mean = refit_magnitudes(total, changes, sample.group[is_fetched], groups=len(sample.priors))
     return by_group.tolist(), mean
 
 
 def _compute_magnitude_factors(sample: PageSample) -> Floats:
     """Return the factors on importance by expected change magnitude; 1 for unfetched pages."""
     by_group, mean = refit_sample_magnitudes(sample)
-    usual = np.array(by_group)[sample.group]
-    expected = compute_expected_magnitude(sample.magnitude_total, sample.magnitude_changes, usual)
+    group_mean = np.array(by_group)[sample.group]
+    expected = compute_expected_magnitude(sample.magnitude_total, sample.magnitude_changes, group_mean)
     return np.where(sample.is_new, 1.0, compute_clipped_factor(expected, mean))
 
 
@@ -173,34 +174,34 @@ def build_workload(
 ) -> Workload:
     """Build the workload of a domain: all pages that can be fetched, and the cost of a visit to each.
 
-    min_interval_days, max_interval_days: the bounds of an interval without a rule.  by_magnitude: weigh changes by
+    min_interval_days, max_interval_days: the bounds for pages whose rules set none.  by_magnitude: weigh changes by
     their magnitude.  revisit: the revisit policy; unless it is value, it fixes the gaps of fetched pages.
     Pages with a shared schedule count once, as the canonical page. Visits that check the duplicates are rare, and the
-    price correction accounts for them.
+    price correction (shadow_price.update_price_correction) accounts for them.
     """
     a, b = compute_estimates(sample, priors)
     longest, shortest = sample.max_interval, sample.min_interval
     longest = np.where(np.isnan(longest), np.fmax(max_interval_days, shortest), longest)
     shortest = np.minimum(np.where(np.isnan(shortest), min_interval_days, shortest), longest)
-    is_bound = ~sample.is_new & (not isinstance(revisit, ValuePolicy))
-    if is_bound.any():
+    has_fixed_gap = ~sample.is_new & (not isinstance(revisit, ValuePolicy))
+    if has_fixed_gap.any():
         gap = np.clip(b / a if revisit.fixed_interval is None else revisit.fixed_interval / DAY, shortest, longest)
-        shortest, longest = np.where(is_bound, gap, shortest), np.where(is_bound, gap, longest)
+        shortest, longest = np.where(has_fixed_gap, gap, shortest), np.where(has_fixed_gap, gap, longest)
     costs = [sample.costs.get_cost(kind) for kind in REQUEST_KINDS]
     factors = _compute_magnitude_factors(sample) if by_magnitude else 1.0
-    source = NO_SOURCE if is_bound.any() else sample.source
+    source = NO_SOURCE if has_fixed_gap.any() else sample.source
     pages = build_page_arrays(
         a=a,
         b=b,
         weight=compute_weights(sample.weight * factors),
         importance=compute_weights(sample.importance),
-        requests=np.array([cost.requests for cost in costs])[sample.asked],
-        received_bytes=np.array([cost.received_bytes for cost in costs])[sample.asked],
+        requests=np.array([cost.requests for cost in costs])[sample.request_kind],
+        received_bytes=np.array([cost.received_bytes for cost in costs])[sample.request_kind],
         min_interval=shortest,
         max_interval=longest,
         domain=0,
         stands_for=1 / sample.share,
-        is_ruled=~np.isnan(sample.max_interval) | is_bound,
+        is_ruled=~np.isnan(sample.max_interval) | has_fixed_gap,
         recall=source.effective_recall,
         ratio=source.recall / source.noise if source.noise else 0.0,
         signals_per_day=estimate_signals_per_day(source, a / b),

@@ -21,8 +21,8 @@ from crawler.core.freshness.gamma import Floats, Numbers
 
 DISCOVERY_DAYS = 1.0  # time in which a backlog of unfetched pages is fetched if the budget allows it
 MAX_RATE = 1e15  # a finite "no limit", so that shares of it are numbers
-BLEND_STEPS = 12
-FIRST_GUESS = 0.25
+BLEND_STEPS = 12  # of the bisection over the weight of bytes in the price
+FIRST_GUESS = 0.25  # of a price
 LONGEST_INTERVAL_SHARE = 0.05  # of the budget, for visits at the longest interval if no page is above the price
 FLOOR_VISITS_SHARE = 0.2  # of a day's budget, at most, for visits below the price
 CORRECTION_UP, CORRECTION_DOWN = 1.005, 1.02  # factors per step
@@ -54,7 +54,7 @@ DEFAULT_SHARES = Shares()
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Pages that can be fetched. fetched: pages to revisit."""
+    """Pages that can be fetched. fetched: pages to revisit.  domain_count: the number of their domains."""
 
     fetched: PageArrays
     unfetched: PageArrays = NO_PAGES
@@ -127,7 +127,7 @@ def update_price_correction(
     """Update the factor that corrects the solved price by the requests that were really used.
 
     correction: the factor so far.  hours: the hours since then, one step for each.  used, allowed: requests per hour.
-    waiting: visits that are due but were not granted.
+    waiting: the number of visits that are due but were not granted.
     The factor falls at once if requests were left over, because those are lost. It rises slowly, and only if more
     visits wait than fit into the next hour: at a slightly low price, the budget still goes to the best visits.
     """

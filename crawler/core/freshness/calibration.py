@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-MAX_DEVIATIONS = 3.0
+MAX_DEVIATIONS = 3.0  # standard deviations
 MAX_DIFFERENCE_SHARE = 0.03  # of the visits; a smaller difference does not matter, even if it is significant
 
-MIN_VARIANCE = 1e-9  # if all probabilities are 0 or 1, any other outcome is off
+MIN_VARIANCE = 1e-9  # if all predicted probabilities are 0 or 1, any other outcome deviates
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ Flags = NDArray[np.bool_]
 
 DAY = timedelta(days=1)
 MIN_GAP_DAYS = 1e-6  # a shorter gap (0.1 s) carries no information; keeps divisions finite
-MIN_AGE_DAYS = 1 / 1440  # of a Last-Modified
+MIN_AGE_DAYS = 1 / 1440  # the minimum age of a credible Last-Modified
 MAX_SHAPE = 1e6  # above, the estimate is practically a point, and differences of moments are lost in rounding
 FADING_DAYS = 365.0  # evidence that is one year old counts 1/e
 
@@ -88,8 +88,8 @@ def learn_changed_at(a: Numbers, b: Numbers, age: Numbers) -> tuple[Floats, Floa
 def is_credible_age(age: Numbers, gap: Numbers) -> Flags:
     """Whether a Last-Modified `age` days ago is credible for pages that changed within `gap` days.
 
-    Within the last minute it is the time of the response, and would be an event without exposure. Before the last visit
-    it is wrong, because the page changed since. NaN, for a page without Last-Modified, is not credible.
+    Within the last minute it is the time of the response, not of a change. Before the last visit it is wrong, because
+    the page changed since. NaN, for a page without Last-Modified, is not credible.
     """
     return np.greater(age, MIN_AGE_DAYS) & np.less_equal(age, gap)
 
@@ -136,7 +136,7 @@ def fade_estimate(estimate: RateEstimate, *, prior: RateEstimate, gap: timedelta
 
 
 def compute_change_chance(estimate: RateEstimate, gap_days: float) -> float:
-    """Return the probability that a visit after a gap finds a change. The calibration checks it against visits."""
+    """Return the probability that a visit after a gap finds a change. `calibration` compares it with visits."""
     return -math.expm1(-estimate.a * math.log1p(max(gap_days, 0.0) / estimate.b))
 
 
@@ -224,7 +224,7 @@ def compute_expected_magnitude(total: Numbers, changes: Numbers, group: Numbers)
 
 
 def compute_clipped_factor(expected: Numbers, mean: Numbers) -> Floats:
-    """Return the factor on importance: 1 for the domain's mean page, within [MIN_FACTOR, MAX_FACTOR]."""
+    """Return the factor on importance, expected/mean, limited to [MIN_FACTOR, MAX_FACTOR]. mean: of the domain."""
     return np.asarray(np.clip(expected / mean, MIN_FACTOR, MAX_FACTOR))
 
 

@@ -21,8 +21,8 @@ STEPS_TO_SETTLE = 4.0
 # A page that changes at random once in d days has changed after d days with probability 1 - 1/e. There, lengthening and
 # shortening must balance: (1 - 1/e) times this equals 1/e.
 SHORTEN_STEP = 0.582
-MIN_RATIO, MAX_RATIO = 0.25, 3.0  # of a change's distance to the usual distance of the page's changes
-DUE_EARLY_BY = timedelta(minutes=1)
+MIN_RATIO, MAX_RATIO = 0.25, 3.0  # bounds of the ratio of a change's distance to the page's usual distance
+DUE_EARLY_BY = timedelta(minutes=1)  # see FixedPolicy
 SPAN_UNITS = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 SPAN_UNITS["w"] = timedelta(weeks=1)
 

@@ -25,13 +25,13 @@ from crawler.core.freshness.estimates import PRIOR, RateEstimate
 from crawler.core.freshness.gamma import Floats, Numbers, compute_digamma, solve_shape
 from crawler.core.http.urls import Authority, Url, get_public_suffix
 
-SHRINKAGE_PAGES = 20.0  # weight of the larger group in a smaller one, in pages: of a domain in its templates, etc.
+SHRINKAGE_PAGES = 20.0  # weight of a larger group in a smaller one, in pages; for example, of a domain in a template
 MIN_SHAPE = 0.1  # of a prior; below, one visit decides everything
 MAX_SHAPE = 20.0  # of a prior; above, visits hardly count
 TEMPLATE_CACHE_SIZE = 8192  # URLs; each template is needed several times while its page is recorded
 MAX_TEMPLATES = 256  # per domain; pages of further templates share the group OTHER_TEMPLATES
 OTHER_TEMPLATES = "*"
-MAX_LITERAL_FOLDERS = 2  # the first folders of a path are the section of a site and are kept; deeper ones are masked
+MAX_LITERAL_FOLDERS = 2  # the first folders of a path are the section of a site and are kept; deeper ones become "*"
 MAX_FOLDERS = 5
 MAX_PARAMETERS = 3  # in the query
 NO_KIND = ""  # for an IP address or a name without a public suffix
@@ -78,7 +78,7 @@ def add_prior(rate_a: Numbers, rate_b: Numbers, a0: Numbers, b0: Numbers) -> tup
 
 
 def subtract_prior(a: Numbers, b: Numbers, a0: Numbers, b0: Numbers) -> tuple[Floats, Floats]:
-    """Return the evidence to store: estimates minus their prior. Never negative, because visits only add evidence."""
+    """Return the evidence to store: estimates minus their prior. It is never negative."""
     return np.maximum(a - a0, 0.0), np.maximum(b - b0, 0.0)
 
 
@@ -152,7 +152,7 @@ def compute_prior_moments(prior: RateEstimate) -> Moments:
 
 
 def fit_kind_prior(kind: Moments | None, *, everywhere: Moments) -> RateEstimate:
-    """Fit the prior of a new domain. kind, everywhere: see refit_priors."""
+    """Fit the prior of a domain without pages. kind, everywhere: see refit_priors."""
     a, b = fit_priors(_shrink_kind(kind, everywhere))
     return RateEstimate(float(a), float(b))
 
@@ -164,7 +164,7 @@ def refit_priors(
 
     templates: the moments of the templates of this domain.  everywhere: the moments of all domains, which shrink toward
     PRIOR.  kind: the pooled moments of the domain's kind (pool_kind), which shrink toward `everywhere`; without a kind,
-    the domain itself does.
+    the domain shrinks toward `everywhere`.
     """
     domain = shrink_moments(pool_moments(templates), _shrink_kind(kind, everywhere))
     a0, b0 = fit_priors(shrink_moments(templates, domain))

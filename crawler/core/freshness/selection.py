@@ -1,7 +1,9 @@
-"""Select the pages that a claim dispatches, from the heads of the due index and of the discovery order. Pure.
+"""Select the pages that a claim dispatches, from the heads of the due index and of the discovery order.
 
-The store and the labs call the same function. Due times only order an index; the value at the current estimate and
-price decides. So a stored due time may be outdated, which only costs one more read.
+Due times only order an index; the value at the current estimate and price decides. So a stored due time may be
+outdated, which only costs one more read.
+A *floor visit* is a visit below the price to a page that has reached its longest interval. A limited share of the
+budget is used for floor visits.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,16 +23,18 @@ from crawler.core.freshness.visit_value import (
     compute_weights,
 )
 
-MIN_SCORE = 0.98  # value over price from which a page is selected; deferring it would cost a write
-MIN_DELAY_DAYS = 1 / 1440  # a deferred page is not read again within a minute
+# The score of a page is its value over its price. From this score on, a page is selected; below 1 to save a write.
+MIN_SCORE = 0.98
+MIN_DELAY_DAYS = 1 / 1440  # a rescheduled page is not read again within a minute
 DUE_TOLERANCE = 0.02  # share of the gap; a due time that moves by less is not rewritten
-FLOOR_RETRY_DAYS = 1.0  # delay of a floor visit that exceeds today's share of the budget
+FLOOR_RETRY_DAYS = 1.0  # delay of floor visits beyond today's share of the budget
 CHECK_SHARE = 0.03  # of a budget, for visits to dead links, and the same for checks of duplicates
 DEAD_LINK_FACTOR = 1e-6  # on the score of a dead link without a budget, which puts it behind all other pages
 MAX_CHECK_WAIT_DAYS = 180.0  # for a check without a slot, because the budget may grow
 NEVER_DAYS = 1e6  # a page that must wait this long is never due
 ROUNDING = 0.5 + 1e-6  # shares of slots are rounded; rounding errors can put a whole product slightly below
-# Share of selectable fetched pages in a window; below, do not read the next window, which is due later.
+# Share of fetched pages in a window of the due index that are selected or leave the index; below this share, the next
+# window, whose pages are due later, is not read.
 MIN_YIELD = 0.05
 SCORE_TOLERANCE = 1e-3  # relative; among equal scores, the longest overdue page comes first
 
@@ -47,16 +51,16 @@ class Candidates:
     min_interval, max_interval: bounds of the time since the last successful visit. A fetched page with rule `once` has
     NEVER_DAYS in both.  unseen: since the last successful visit; meaningless for an unfetched page.
     due_in: until the stored due time; below 0 if overdue.
-    is_requested: requested by a user or for another reason (Wanted), at any price.
-    is_timed: due at a fixed time (retry, gone, moved, excluded): never selected before, never deferred.
+    is_requested: visited at any price, for a RequestReason.
+    is_timed: due at a fixed time (retry, gone, moved, excluded): never selected before, never rescheduled.
     is_dead: gone, moved, or never a page.  is_duplicate: follows the schedule of its canonical page. When due, both are
     visited within their share of a budget; without a budget, dead links come last, as floor visits.
     is_ruled: a rule sets the longest interval; then the visit counts as above the price, and is not a floor visit.
-    cash: the discovery order, highest first.  gap: from the last successful visit to the next one by a revisit policy
-    other than value; else NaN.  phase: the share of its gap that a page with only one visit waits
-    (value.compute_phase); else 1.  activity_ahead: days by which site activity is ahead of the calendar since the last
-    successful visit.  recall, signal_days_ahead: the probability that a change would have been signaled, and the days
-    that signals add to the age of the page; 0 without a source.
+    cash: a number by which unfetched pages are ordered, highest first.  gap: from the last successful visit to the next
+    one by a revisit policy other than value; else NaN.  phase: the share of its gap that a page with only one visit
+    waits (visit_value.compute_phase); else 1.  activity_ahead: days by which site activity is ahead of the calendar
+    since the last successful visit.  recall, signal_days_ahead: the probability that a change would have been signaled,
+    and the days that signals add to the age of the page; 0 without a source.
     """
 
     a: Floats
@@ -97,10 +101,10 @@ class Selection:
     """The result of a selection; pages are indices into the candidates.
 
     chosen: the pages to dispatch, in this order.  rescheduled, due_in: pages whose due times must be rewritten, and
-    the days until they are due (inf: never).  floor_visits: the number of chosen pages below their price that are due
-    only by their longest interval.  filler_visits: the number of chosen pages below their price that fill slots left
-    over; they come last.  needs_more_candidates: whether to read another window of the due index, because slots are
-    left and the last window was productive.
+    the days until they are due (inf: never).  floor_visits: the number of floor visits among the chosen pages.
+    filler_visits: the number of chosen pages below their price that fill slots left over; they come last.
+    needs_more_candidates: whether to read another window of the due index, because slots are left and the last window
+    reached MIN_YIELD.
     """
 
     chosen: Indices
@@ -117,7 +121,7 @@ class CandidateColumns:
 
     terms: many pages share one object.  magnitude_factor: the factor on importance for change magnitudes.
     signals: the signals about each page since its last successful visit, per source (VisitTerms.sources).
-    request_reason: values of Wanted; a page with rule `once` is only revisited for PRIORITY_REQUESTS.
+    request_reason: values of RequestReason; a page with rule `once` is only revisited for PRIORITY_REQUESTS.
     """
 
     terms: Sequence[VisitTerms]
@@ -197,26 +201,26 @@ def select_pages(
     last_window: int = 0,
     fills_slots: bool = False,
 ) -> Selection:
-    """Select pages whose value reaches their price, by value over price. Defer the others until it does.
+    """Select pages whose value reaches their price, by score. Reschedule the others to when it does.
 
     slots: the maximum number of pages.  discovery_share, refresh_share: the guaranteed shares of slots for unfetched
     pages (at any price) and for revisits (at the price) while there are any. The other slots go to the higher score,
-    and slots left over to unfetched pages. So nothing is chosen only if no page is unfetched or due.
-    slots_before: slots used so far since any start; needed to add up fractions of slots over small batches.
+    and slots left over to unfetched pages. As long as a page is unfetched or due, at least one is chosen.
+    slots_before: the slots of all earlier calls; needed to add up fractions of slots over small batches.
     budget: None means no limit.
     last_window: the index of the first candidate of the window of the due index that was read last.
-    fills_slots: fill slots left over with the pages with the highest value over price, due or not.
+    fills_slots: fill slots left over with the pages with the highest score, due or not.
     Unfetched pages are ordered by cash, which makes the OPIC estimates converge.
     """
     scores = _compute_scores(head)
     is_fetched = ~head.is_unfetched
     by_rule = is_fetched & head.is_ruled & ~head.is_timed & (head.unseen >= head.max_interval)
     scores = np.where(by_rule, np.maximum(scores, head.unseen / head.max_interval), scores)
-    is_check_due, is_check_deferred, check_wait_days = _schedule_checks(head, slots, slots_before, budget)
+    is_check_due, is_check_postponed, check_wait_days = _schedule_checks(head, slots, slots_before, budget)
     scores = np.where(is_check_due, np.inf, scores)
     ready = is_fetched & ~head.is_dead & np.where(head.is_timed, head.due_in <= 0, scores >= MIN_SCORE)
-    ready = is_check_due | (ready & ~is_check_deferred)
-    below = is_fetched & ~ready & ~is_check_deferred & (~head.is_timed | head.is_dead)
+    ready = is_check_due | (ready & ~is_check_postponed)
+    below = is_fetched & ~ready & ~is_check_postponed & (~head.is_timed | head.is_dead)
     # Floor visits are ordered by lateness, not by value, and dead links come last.
     lateness = _compute_lateness(head)
     floor = _choose_floor_visits(head, below, lateness, floor_left=None if budget is None else budget.floor_left)
@@ -234,11 +238,11 @@ def select_pages(
     filling = np.flatnonzero(below & (scores > 0) & (head.max_interval < NEVER_DAYS) & fills_slots)
     filling = _sort_by_score(filling, scores, overdue=-head.due_in)[: slots - len(chosen)]
     below[filling] = False
-    rescheduled, due_in = _defer_pages(head, below)
-    rescheduled = np.append(rescheduled, np.flatnonzero(is_check_deferred))
-    due_in = np.append(due_in, check_wait_days[is_check_deferred])
+    rescheduled, due_in = _reschedule_pages(head, below)
+    rescheduled = np.append(rescheduled, np.flatnonzero(is_check_postponed))
+    due_in = np.append(due_in, check_wait_days[is_check_postponed])
     never = rescheduled[np.isinf(due_in)]
-    is_productive = _is_window_productive(is_fetched, ready | floor | is_check_deferred, never, start=last_window)
+    is_productive = _is_window_productive(is_fetched, ready | floor | is_check_postponed, never, start=last_window)
     return Selection(
         chosen=np.append(chosen, filling),
         rescheduled=rescheduled,
@@ -285,7 +289,7 @@ def _is_window_productive(is_fetched: Flags, is_useful: Flags, never: Indices, *
 
 
 def _compute_scores(head: Candidates) -> Floats:
-    """Return value over price of each page; 0 before the minimum interval has passed."""
+    """Return the score of each page; 0 before the minimum interval has passed, inf for a requested page."""
     waited = head.unseen / head.phase
     aged = (1 - head.recall) * np.maximum(waited + head.activity_ahead, 0.0) + head.signal_days_ahead
     a, b, weight, ahead, longest = head.a, head.b, head.weight, head.signal_days_ahead, head.max_interval
@@ -301,10 +305,10 @@ def _compute_scores(head: Candidates) -> Floats:
 
 def _schedule_checks(head: Candidates, slots: int, used: int, budget: DayBudget | None) -> tuple[Flags, Flags, Floats]:
     """Return which due dead links and duplicates get a slot, which do not, and the days that the latter wait."""
-    is_due, is_deferred = np.zeros_like(head.is_dead), np.zeros_like(head.is_dead)
+    is_due, is_postponed = np.zeros_like(head.is_dead), np.zeros_like(head.is_dead)
     wait_days = np.zeros_like(head.due_in)
     if budget is None:
-        return is_due, is_deferred, wait_days
+        return is_due, is_postponed, wait_days
     a_day = CHECK_SHARE * budget.per_day
     slots_used, slots_end = (int(CHECK_SHARE * count + ROUNDING) for count in (used, used + slots))
     for kind in (head.is_dead, head.is_duplicate & ~head.is_dead):
@@ -312,15 +316,15 @@ def _schedule_checks(head: Candidates, slots: int, used: int, budget: DayBudget 
         due = due[np.argsort(head.due_in[due], kind="stable")]
         is_due[due[: slots_end - slots_used]] = True
         others = due[slots_end - slots_used :]
-        is_deferred[others] = True
+        is_postponed[others] = True
         wait_days[others] = np.minimum(np.arange(1, len(others) + 1) / max(a_day, 1e-9), MAX_CHECK_WAIT_DAYS)
-    return is_due, is_deferred, wait_days
+    return is_due, is_postponed, wait_days
 
 
 def _choose_floor_visits(head: Candidates, below: Flags, lateness: Floats, *, floor_left: int | None) -> Flags:
-    """Choose floor visits: up to `floor_left` pages below their price that are most overdue by their longest interval.
+    """Choose floor visits: up to `floor_left` of the pages `below` their price, those most overdue first.
 
-    Due dead links come after them.
+    Without a limit, due dead links are floor visits too and come last.
     """
     overdue = np.flatnonzero(below & np.where(head.is_dead, head.due_in <= 0, lateness >= 1))
     floor = np.zeros_like(below)
@@ -395,7 +399,7 @@ def _compute_gaps(head: Candidates, at: Indices) -> Floats:
     return np.where(gap >= NEVER_DAYS, gap, np.maximum(gap * pages.phase, pages.min_interval))
 
 
-def _defer_pages(head: Candidates, pages: Flags) -> tuple[Indices, Floats]:
+def _reschedule_pages(head: Candidates, pages: Flags) -> tuple[Indices, Floats]:
     """Return the pages whose stored due time is outdated, and the days until their value reaches the price."""
     at = np.flatnonzero(pages)
     gap = _compute_gaps(head, at)

@@ -15,8 +15,9 @@ from crawler.core.http.urls import PageKey, Url
 
 MIN_VISITS = 3  # successful visits to each page since its text last changed
 MIN_SHARED_BYTES = 500  # of main text, about 80 words: shorter texts can be equal by chance
-TEST_GAP_FACTOR = 8  # on a duplicate's own gap, for the time until its next check
-MIN_COPY_TEST_WAIT = timedelta(days=30)  # for a page that is a copy by its URL or canonical link
+# Wait until the next check of a duplicate, as a multiple of the gap that its own estimate gives.
+TEST_GAP_FACTOR = 8
+MIN_COPY_TEST_WAIT = timedelta(days=30)  # for a page whose URL or canonical link shows that it is a copy
 _ENDING = re.compile(r"(?:/index|/default)?(?:\.[a-z][a-z0-9]{1,4})?/?\Z", re.IGNORECASE)  # of a path
 
 
@@ -53,7 +54,7 @@ def derive_stem(url: Url) -> str:
 
 
 def pair_duplicates(candidates: Iterable[DuplicateCandidate]) -> list[SharedPair]:
-    """Return pairs of pages with the same text: pages that are settled, and pages with the same stem.
+    """Return pairs of pages with the same text that are both settled, or have the same stem.
 
     The canonical page is the one that is canonical already, or else the most important. It never becomes a duplicate.
     """
@@ -82,7 +83,8 @@ def compute_test_time(
 ) -> datetime:
     """Return when a duplicate is checked next, never before due_at. The wait of a copy that passed doubles.
 
-    due_at: when the page is due by its own estimate.  since_visit: the time since the visit before this check.
+    due_at: when the page is due by its own estimate.  longest: the longest wait.  is_copy: see SharedPair.
+    since_visit: the time since the visit before this check.
     """
     wait = TEST_GAP_FACTOR * (due_at - now)
     if is_copy:

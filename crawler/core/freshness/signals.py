@@ -8,8 +8,8 @@ with probability `recall`, and also sends `noise` false signals per page and day
     P(fresh) = exp(-(1 - recall) rate t) (noise / (noise + recall rate))^n.
 
 So silence makes a page age more slowly, and a signal makes it older at once. `compute_aged_days` converts both to days
-without a source, for the formulas of estimate and value. With known rates, this order of pages came within 0.4 points
-of freshness of the paper's own policy, which also anticipates later signals, and gained 19 of at most 19 points.
+without a source, for the formulas of `estimates` and `visit_value`. With known rates, this order of pages came within
+0.4 percentage points of freshness of the paper's own policy, which also anticipates later signals.
 
 Arrays of pages as in estimates.py; times in days. With several sources, silence counts by the source with the highest
 recall, and signals by the source with the strongest ones: sources of one site err together and do not add up.
@@ -29,9 +29,10 @@ from crawler.core.freshness.gamma import Floats, Numbers, compute_digamma, compu
 from crawler.core.http.urls import Url
 
 MAX_COUNTED = 255  # signals of one source about one page since its last visit
-MAX_TERMS = 8  # of the power; more signals are replaced by this many with the same total evidence
+MAX_TERMS = 8  # signals that learn_changed_with_signals distinguishes; more are replaced by this many, equally strong
 MAX_RECALL = 0.98  # no source is assumed to miss nothing: a silent page still ages, fifty times as slowly
-MOVED_SILENCE_RATIO, MOVED_RATIO = 1.1, 1.5  # factors: of the share of missed changes, and of recall over noise
+# Factors by which the share of missed changes, or recall over noise, must move before due times are computed again.
+MOVED_SILENCE_RATIO, MOVED_RATIO = 1.1, 1.5
 MAX_EXPONENT = 30.0  # e^30 times b is practically infinite
 SOURCE_NAME = re.compile(r"[a-z][a-z0-9_.-]{0,31}")
 
@@ -86,7 +87,7 @@ def has_quality_moved(before: SourceQuality, now: SourceQuality) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SignalState:
-    """The signals about pages since their last successful visits: arrays that broadcast.
+    """The signals about pages since their last successful visits: numbers, or arrays that broadcast.
 
     recall: of the source with the highest one; 0 without a source.
     count: the signals of the source with the strongest evidence.  ratio: its recall over its noise, in days.
@@ -122,7 +123,7 @@ def build_signal_state(counts: Numbers, source: SourceQuality) -> SignalState:
 
 
 def find_best_source(sources: Sequence[SourceQuality]) -> SourceQuality:
-    """Return the source with the highest recall, by which the plan expects visits; NO_SOURCE without one."""
+    """Return the source with the highest recall, from which the plan predicts visits; NO_SOURCE without one."""
     return max(sources, key=lambda source: source.effective_recall, default=NO_SOURCE)
 
 
@@ -154,7 +155,7 @@ def _find_strongest(counts: Sequence[int], sources: Sequence[SourceQuality], rat
 
 
 def compute_days_ahead(a: Numbers, b: Numbers, signals: SignalState) -> Floats:
-    """Return the days that signals add to the age of pages: then P(fresh) is (noise / (noise + recall a/b))^n."""
+    """Return the days that signals add to the age of pages, so that P(fresh) is (noise / (noise + recall a/b))^n."""
     exponent = signals.count * np.log1p(signals.ratio * a / b) / a
     return np.asarray(b * np.expm1(np.minimum(exponent, MAX_EXPONENT)))
 
@@ -189,9 +190,9 @@ def learn_changed_with_signals(a: Numbers, b: Numbers, gap: Numbers, signals: Si
     recall r. Visits caused by signals are not a random sample of gaps, because such a gap ends due to a change. But the
     decision to visit depends only on the signals, so the likelihood is the same as for visits at fixed times. Without a
     change it is exp(-l t), so learn_unchanged applies.
-    The terms of the power are Gammas, one for each number of true signals among the n. The result is the Gamma with
-    their mean and mean logarithm, as in learn_changed. In addition, evidence only grows, and b grows by the time in
-    which the source was active: events without exposure on some pages would make refitted priors diverge.
+    Expanded, the power gives one Gamma for each number of true signals among the n. The result is the Gamma with the
+    mean and mean logarithm of this mixture, as in learn_changed. In addition, evidence only grows, and b grows by at
+    least recall times the gap: changes without exposure time on some pages would make refitted priors diverge.
     """
     a, b, gap, recall, count, ratio = (
         np.atleast_1d(np.asarray(each, dtype=np.float64))

@@ -6,8 +6,8 @@ mean 1. Estimates measure the age of a page in days of activity instead of calen
 
 The gap of a visit is the time since the previous visit. If a visit finds a change, at least one change fell into its
 gap; expectation maximization distributes it over the days of the gap in proportion to their hazard. If a visit finds
-none, all days of its gap are exposure. So a change found
-today may raise the activity of last Tuesday: pages not visited since Tuesday have aged by it, and others have not.
+none, there was no change on any day of its gap. So a change found today may raise the activity of last Tuesday: then
+pages not visited since Tuesday have aged by more days, and others have not.
 Source: Dempster, Laird and Rubin, "Maximum likelihood from incomplete data via the EM algorithm", 1977; the prior of
 independent days is Kalbfleisch's, "Non-parametric Bayesian analysis of survival time data", 1978.
 """
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from crawler.core.freshness.estimates import DAY
 from crawler.core.freshness.gamma import Floats, Numbers
 
-ACTIVITY_WINDOW = timedelta(days=120)  # age of the visits from which activity is learned
+ACTIVITY_WINDOW = timedelta(days=120)  # maximum age of the visits from which activity is learned
 PRIOR_CHANGES = 1.0  # weight of the prior activity of 1 on each day, in expected changes
 EM_ROUNDS = 6  # of expectation maximization; with twenty, no level differs by more than a few hundredths
 MIN_MOVED_DAYS = 1.0  # due times are recomputed if the activity age of any page moves by at least this much
@@ -34,8 +34,8 @@ MIN_HAZARD = 1e-9
 class SiteActivity:
     """The activity of one site up to when it was last learned; later days count as 1.
 
-    at: the boundaries of its days, ascending; empty at first.  ahead: cumulative activity minus elapsed days, at each
-    boundary.
+    at: the boundaries of its days, ascending; empty at first.  ahead: at each boundary, the cumulative activity minus
+    the days elapsed since the first one.
     """
 
     at: tuple[datetime, ...] = ()
@@ -68,8 +68,8 @@ class VisitFindings:
 
     since, at: the times of the previous visit and of this one, in days since a common origin.  changed: whether the
     visit found a significant change.  rate: of the page, per day.  unsignaled_share: the share of its changes that no
-    source signals, a number or an array. It is the weight of a finding, because a visit caused by a signal comes soon
-    after the change.
+    source signals, a number or an array. Findings are weighted by it, because a visit caused by a signal comes soon
+    after the change and would bias the activity.
     """
 
     since: Floats
@@ -80,7 +80,10 @@ class VisitFindings:
 
 
 def compute_activity_levels(findings: VisitFindings, boundaries: Floats) -> Floats:
-    """Return the activity between consecutive boundaries (ascending, in days). Its mean is 1; earlier it is 1."""
+    """Return the activity between consecutive boundaries (ascending, in days), with mean 1.
+
+    Before the first boundary, activity counts as 1.
+    """
     recent = (findings.at > boundaries[0]) & (findings.at <= boundaries[-1]) & (findings.since < findings.at)
     before = np.maximum(boundaries[0] - findings.since[recent], 0.0)
     changed, rate = findings.changed[recent], findings.rate[recent]

@@ -1,7 +1,7 @@
 """The record of a source of change signals in one domain: its precision and recall, learned from visits.
 
 A visit reveals whether a page has changed; the number of signals since the last visit is known. Visits caused by
-signals are not a random sample, so each quantity is measured over a time that does not depend on what it counts:
+signals are not a random sample, so each quantity is measured over a period that does not depend on what it counts:
 
 - False signals, over the time of all visits. Signals without a change are false. With a change, the number of true
   signals is unknown, and its expectation is used instead (one step of expectation maximization per visit). Over visits
@@ -12,9 +12,9 @@ signals are not a random sample, so each quantity is measured over a time that d
   its signals. Estimates that are too high or too low cancel out.
 
 All this assumes that a source errs at random. A source that lies may do so in any way, so it only counts as long as the
-findings of visits are more likely with its signals than without. The log-likelihood ratios add up within bounds, so
-that past merit does not outweigh recent lies (Page, "Continuous inspection schemes", 1954; Dawid, "Prequential
-analysis", 1984).
+findings of visits are more likely with its signals than without. The *merit* of a source is the sum of these
+log-likelihood ratios, kept within bounds, so that past merit does not outweigh recent lies (Page, "Continuous
+inspection schemes", 1954; Dawid, "Prequential analysis", 1984).
 """
 
 import math
@@ -29,11 +29,11 @@ USUAL_RECALL, USUAL_CHANGES = 0.1, 15.0  # prior recall of a source, and its wei
 MIN_PRIOR_WEIGHT = 0.07  # share of the prior that never fades
 USUAL_NOISE, USUAL_DAYS = 0.06, 20.0  # prior noise per page and day, and its weight in page-days
 VISITS_REMEMBERED = 300.0  # older ones fade
-# How often lists are read, about. A list signals several changes since the last read only once. For pages that change
-# many times between reads, a perfect source would seem to miss most changes.
+# Approximate days between two reads of a list, which reports several changes in between only once. Pages that change
+# many times between reads get less weight; otherwise a perfect source would seem to miss most changes.
 LIST_READ_DAYS = 1.0
 FULL_TRUST_MERIT, MAX_MERIT, MIN_MERIT = 3.0, 6.0, -3.0  # in nats; e^3 are odds of twenty to one
-ARRIVALS_REMEMBERED_DAYS, USUAL_REMEMBERED_DAYS = 7.0, 90.0
+ARRIVALS_REMEMBERED_DAYS, USUAL_REMEMBERED_DAYS = 7.0, 90.0  # memory of the recent and of the usual number of signals
 FEW_SIGNALS = 3.0  # a difference of this many signals may be chance
 MIN_CHANCE = 1e-12
 
@@ -45,8 +45,9 @@ class SourceRecord:
     page_days: days between visits, over all pages.  false_signals, true_signals: expected numbers in that time.
     signaled_changes, expected_changes: true signals, and changes expected by the estimates, in that time.
     silent_changes, expected_silent_changes: changes found, and expected, in gaps without a signal. In these four, pages
-    that change faster have a lower weight.  prior_weight: the remaining weight of the prior, 0 to 1; it fades too.
-    merit: the log-likelihood ratio of recent findings with and without the source's signals, in nats, within bounds.
+    that change faster have a lower weight (LIST_READ_DAYS).  prior_weight: the remaining weight of the prior, 0 to 1;
+    it fades too.  merit: the log-likelihood ratio of recent findings with and without the source's signals, in nats,
+    within [MIN_MERIT, MAX_MERIT].
     recent_signals, recent_page_days: recent signals about any page, and the page-days in which they came.
     usual_signals, usual_page_days: the same over a longer time.
     """

@@ -21,22 +21,23 @@ class RequestReason(IntEnum):
     BY_URL = 4  # a user named this page; it comes before all others
     TO_CONFIRM = 5  # to confirm a first 404; it comes before all others once it is due
     TO_RENDER = 6  # stored without the content that its scripts add; a browser should render it
-    BY_DEADLINE = 7  # ends the maximum time for which new content may be withheld; never stored
-    BY_LIST = 8  # it never was a page, but a sitemap or feed lists it
+    BY_DEADLINE = 7  # new content was withheld as a possible soft error for the maximum time; never stored
+    BY_LIST = 8  # a sitemap or feed lists this URL, which was never a page so far
 
 
 USER_REQUESTS = frozenset({RequestReason.BY_USER, RequestReason.BY_URL})
-PRIORITY_REQUESTS = USER_REQUESTS | {RequestReason.TO_CONFIRM}  # visits that are not paced and come before all others
+PRIORITY_REQUESTS = USER_REQUESTS | {RequestReason.TO_CONFIRM}  # these visits are not paced and come before all others
 
 
 @dataclass(frozen=True, slots=True)
 class VisitTerms:
     """The terms of a page's next visit.
 
-    shadow_price: the minimum value of this visit in importance x days, including its cost.  prior: of the page's group.
-    amount: the expected change magnitude of its group; None means that all changes count the same.
-    once: the page is not revisited.  is_ruled: a user's rule sets `max_interval`; then such a visit is not a floor
-    visit.  sources: the qualities of the domain's sources of change signals.
+    shadow_price: the minimum value of this visit in importance x days: the domain's price times the cost of the visit.
+    prior: of the page's group.  magnitude: the expected change magnitude of its group; None means that all changes
+    count the same.  once: the page is not revisited.  is_ruled: a user's rule sets `max_interval`; then a visit at this
+    interval is not a floor visit (core/freshness/selection.py).  sources: the qualities of the domain's sources of
+    change signals.
     """
 
     shadow_price: float = 0.25

@@ -3,9 +3,9 @@
 Source: the marginal gain in importance-weighted freshness, from Cho and Garcia-Molina, "Effective page refresh policies
 for Web crawlers", TODS 2003, with the threshold form of Azar et al., PNAS 2018; averaged over the Gamma posterior.
 
-Formulas take float arrays: a and b of the estimate, weight w, and times in days. Functions for one page repeat formulas
-that every visit needs in scalar form, which is faster. If a site is more active than usual by a factor m, its estimates
-are (a, b / m).
+Formulas take float arrays: a and b of the estimate, weight w, and times in days. For formulas that every visit needs,
+there is also a function for one page, because scalars are faster. If a site is more active than usual by a factor m,
+its estimates are (a, b / m).
 """
 
 import math
@@ -21,9 +21,9 @@ MAX_IMPORTANCE = 1000.0  # limits the share of a domain's budget that one page c
 SERIES_BELOW = 1e-3  # of (a + 1) y; below, the closed form of the gain cancels, and three terms give ten digits
 EPSILON = 1e-300  # avoids 0/0 where expm1(x)/x has the limit 1
 MAX_LOG_Y = 27.6  # a gap of 10^12 times b counts as never
-TINY_TARGET = 1e-12
-LARGE_ARRAY = 1000
-MAX_STEPS = 60
+TINY_TARGET = 1e-12  # a target that is reached at once
+LARGE_ARRAY = 1000  # elements
+MAX_STEPS = 60  # of the solver
 MAX_STEP = 3.0  # of ln y
 EXACT_STEP = 1e-4  # the error after a step this short is about its cube
 ROUNDING = 1e-13  # of ln g; where the gain is almost flat, more accuracy is not possible
@@ -35,10 +35,10 @@ def compute_weights(importance: Numbers) -> Floats:
 
 
 def compute_gain(a: Numbers, y: Numbers) -> Floats:
-    """g_a(y) = [1 - (1 + y)^(1 - a)]/(a - 1) - y (1 + y)^(-a), for a > 0 and y >= 0.
+    """Return g_a(y) = [1 - (1 + y)^(1 - a)]/(a - 1) - y (1 + y)^(-a), for a > 0 and y >= 0.
 
-    The mean of (1 - (1 + l y) exp(-l y))/l over a rate l from Gamma(a, 1). Grows with y, to 1/(a - 1), or without bound
-    if a <= 1.
+    It is the mean of (1 - (1 + l y) exp(-l y))/l over a rate l from Gamma(a, 1). It grows with y, to 1/(a - 1), or
+    without bound if a <= 1.
     """
     log_y = np.log1p(y)
     x = (1 - a) * log_y + EPSILON
@@ -82,9 +82,9 @@ def compute_values_with_signals(
 ) -> Floats:
     """Return the value of a visit now to pages that are `aged` days old with signals (signals.compute_aged_days).
 
-    ahead: the days that signals added. The value is at most that of the fresh days within `max_interval` after a
-    certain change. It is at least the value without signals: otherwise, if a signal concerned all pages at once and
-    each of them changed too often to follow, none would be visited.
+    ahead: the days that signals added. The value is at most that of the fresh days within `max_interval` if a change is
+    certain. It is at least the value without signals: otherwise, if a signal concerned all pages at once and each of
+    them changed too often to follow, none would be visited.
     """
     max_value = compute_max_values(a, b, weight, ahead=ahead, max_interval=max_interval)
     value = np.minimum(compute_values(a, b, weight, aged), max_value)
@@ -111,7 +111,7 @@ def solve_gap(a: Numbers, b: Numbers, weight: Numbers, shadow_price: Numbers) ->
     """
     target = np.clip(np.asarray(shadow_price / (weight * b), dtype=np.float64), EPSILON, 1 / EPSILON)
     never = target * np.maximum(a - 1.0, 0.0) >= 1.0
-    reach = np.where(never, TINY_TARGET / a, target)  # without a root, a target that is found at once
+    reach = np.where(never, TINY_TARGET / a, target)
     start = np.minimum(0.5 * (np.log(2 / a) + np.log(reach)), MAX_LOG_Y)
     log_y = _climb_to_root(a + 0.0 * reach, start, np.log(reach))
     return np.where(never | (log_y >= MAX_LOG_Y), np.inf, b * np.exp(log_y))

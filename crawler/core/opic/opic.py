@@ -1,13 +1,15 @@
-"""The cash economy of one domain: Adaptive OPIC, in integer cash.
+"""The cash economy of one domain: Adaptive OPIC, with integer cash (docs/importance.md).
 
 Source: Abiteboul, Preda, Cobena, "Adaptive On-Line Page Importance Computation", WWW 2003.
 
-Each domain is closed: the cash of pages, of the virtual page and dormant cash always add up to TOTAL_CASH. The paper
-starts with C[i] = 1/n. A crawler does not know n yet, and must not give all cash to the few pages found first, whose
-history would show it for many passes. So each page brings an equal endowment of dormant cash into circulation when it
-is admitted, and returns it when it is removed.
-The virtual page pays lazily: each pool of equally paid pages has a running dividend, and the cash of a page is its net
-plus the dividend of its pool. So a payment to a million pages changes one number.
+Each domain is closed: the cash of pages, the cash of the virtual page, and dormant cash, which does not circulate yet,
+always add up to TOTAL_CASH. The paper starts with C[i] = 1/n. A crawler does not know n yet, and must not give all cash
+to the few pages found first, whose history would show it for many passes. So each page brings an equal endowment of
+dormant cash into circulation when it is admitted, and returns it when it is removed.
+The virtual page pays lazily: each pool of equally paid pages has a running total of payments per page (its *dividend*),
+and the cash of a page is its *net* (stored per page) plus the dividend of its pool. So a payment to a million pages
+changes one number.
+The *clock* of a domain is the sum of the cash that all visits have collected.
 """
 
 import math
@@ -18,8 +20,8 @@ from enum import IntEnum
 from crawler.core.http.urls import PageKey
 
 TOTAL_CASH = 10**15  # of one domain; large enough to divide twice, and the sum fits into 64 bits
-ENDOWMENT = TOTAL_CASH // 10**7  # of each page; enough for ten million pages, and divisible into a hundred million
-# Endowments of the first seeds of a domain together, which they distribute to the pages they link to. With one
+ENDOWMENT = TOTAL_CASH // 10**7  # of each page, 10^8 units; enough for ten million pages
+# The number of endowments that the first seeds of a domain share and distribute to the pages they link to. With one
 # endowment each, any page with a few links would raise its neighbors more than the root raises its chapters.
 FIRST_SEEDS = 100
 VIRTUAL_PAGE_SHARE = 0.15  # of the cash of each visit: the link to the virtual page, like PageRank's jump
@@ -81,8 +83,8 @@ def update_history(history: float, cash: float, *, clock_before: float, clock_no
     """Return the cash that a page received within the window, after a visit that collects `cash`.
 
     All values are in units of cash.  clock_before: the domain's clock at the page's last visit (or admission).
-    Interpolation policy: H (T - d)/T + C for d = G - G_last < T, else C T/d. Until the clock has run for a window,
-    nothing is forgotten, and the old history covers the shorter window up to its time.
+    Interpolation policy: H (T - d)/T + C for d = G - G_last < T, else C T/d. Until the clock reaches the window,
+    nothing is forgotten. A history from before that time covers only the clock's value at the time.
     Source: Abiteboul, Preda, Cobena, WWW 2003, section 5.
     """
     if clock_now <= window:
@@ -114,10 +116,10 @@ def compute_initial_history(
 ) -> float:
     """Return the history of a page admitted now: the cash that a page of this relative importance would have received.
 
-    The endowment is subtracted because no page paid it; otherwise the differences between pages would be too small as
-    long as their first cash is in the window.
-    Before the clock has run for a window, the history is scaled down by the part that it has run: while a site is being
-    discovered, the first visits go to the new pages with most cash, which would raise all others too much.
+    relative: the importance, relative to the mean page.  The endowment is subtracted because no page paid it; otherwise
+    the differences between pages would be too small as long as their first cash is in the window.
+    Before the clock reaches the window, the history is scaled down by clock/window: while a site is being discovered,
+    the first visits go to the new pages with most cash, which would raise all others too much.
     """
     reach = min(window, clock)
     return relative * reach / max(pages, 1) * (reach / max(window, 1.0)) - endowment
@@ -142,8 +144,9 @@ class PageAccount:
 class Economy:
     """A domain's economy while one batch is settled. It is loaded from the store, changed, and written back.
 
-    Only the accounts that the batch touches are loaded.  passes: the length of the importance window in passes.
-    `virtual_page_cash` is the cash of the virtual page. Invariant, with all other accounts unchanged:
+    Only the accounts that the batch touches are loaded.  pages, dividend: one number per Pool.  passes: the length of
+    the importance window in passes.  newcomers_cash, newcomers_clock: see new_importance.  deltas: cash paid to pages
+    that are not loaded. Invariant, with all other accounts unchanged:
     sum(net) + sum(pages[p] * dividend[p]) + virtual_page_cash + dormant == total_cash.
     """
 
@@ -166,7 +169,7 @@ class Economy:
 
     @property
     def new_importance(self) -> float:
-        """Return the relative importance that recently admitted pages had at their first visit."""
+        """Return the mean importance, relative to the mean page, that new pages recently had at their first visit."""
         if self.newcomers_clock <= 0:
             return 1.0
         return self.member_count * self.newcomers_cash / self.newcomers_clock
@@ -248,8 +251,8 @@ class Economy:
         """Distribute the cash of the virtual page over the pools. The remainder of the division stays.
 
         weights: of one page of each pool (Ordering.pool_weights); 1 each by default, as published: the virtual page
-        links to all pages. If the weights leave no page to pay, all are paid equally; otherwise the virtual page would
-        be a sink.
+        links to all pages. If the weights leave no page to pay, all are paid equally; otherwise cash would stay with
+        the virtual page.
         """
         shares = [self.pages[pool] * (1.0 if weights is None else weights.get(pool, 0.0)) for pool in Pool]
         if sum(shares) <= 0:

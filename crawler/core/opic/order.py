@@ -1,9 +1,9 @@
 """The order in which unfetched pages are fetched: by cash, by cash and URL score, breadth-first, or depth-first.
 
-Breadth-first uses a queue per level, depth-first one stack. The position of a page is its rank in the frontier (32
-bits, highest first). The next position follows from the last waiting page: behind it in the queue of a level, above it
-on the stack. So only the ranks are stored, and free positions are reused. The length of a queue is bounded by the pages
-that wait in it, not by the pages that ever did; a stack grows until it is empty.
+The *rank* of an unfetched page is a 32-bit number; the highest rank is fetched first. Breadth-first uses a queue per
+level, depth-first one stack, and a page's rank is its position. A new page gets the position behind the last waiting
+page of its level, or above the top of the stack. So only ranks are stored, and those at the end of a queue or at the
+top of the stack are used again when their pages have been fetched.
 """
 
 import math
@@ -15,12 +15,12 @@ from crawler.core.http.urls import Url, UrlPattern, get_path_and_query, parse_pa
 from crawler.core.opic.opic import ENDOWMENT, Pool
 
 RANK_STEPS = 8  # ranks per endowment of cash
-AGE_PENALTY = 0.25  # endowments that later pages lose each time the clock grows by the factor e
+AGE_PENALTY = 0.25  # endowments subtracted from later pages each time the domain's clock grows by the factor e
 MAX_RANK = 10**9  # in both directions, to fit into 32 bits
 DEFAULT_FOLDERS = 2  # a page at this folder depth has score 1
 MAX_FOLDERS = 6  # deeper pages do not score lower
-DEFAULT_URL_SHARE = 0.3
-DEFAULT_BOOST = 4.0
+DEFAULT_URL_SHARE = 0.3  # of the URL score in importance, in order `mixed`
+DEFAULT_BOOST = 4.0  # factor
 MAX_LEVELS = 512  # in links from the nearest seed; deeper pages share one queue
 POSITIONS_PER_LEVEL = 1 << 22  # further pages of a level share the last position, ordered by key
 MAX_STACK_RANK = 2**31 - 1
@@ -79,8 +79,9 @@ class Ordering:
     def compute_shares(self, *, discovery: float, refresh: float) -> tuple[float, float]:
         """Return the guaranteed shares of this domain's requests for unfetched pages and for revisits.
 
-        discovery, refresh: the default shares, 0 to 1, which apply if both weights are equal. Each share grows to 1, or
-        falls to 0, with its weight's part of both weights. If the sum of the defaults is at most 1, so is the result's.
+        discovery, refresh: the default shares, 0 to 1, which apply if both weights are equal. If one weight is 0, its
+        share is 0 and the other share is 1; in between, shares are interpolated. If the sum of the defaults is at most
+        1, so is the sum of the result.
         """
         weights = self.discovery_weight + self.revisit_weight
         part = self.discovery_weight / weights if weights else 0.5
@@ -112,8 +113,9 @@ class Ordering:
     def compute_rank(self, cash: int, *, url_score: float, boost: float = 1.0) -> int:
         """Return the rank of an unfetched page by cash, as a 32-bit integer, highest first.
 
-        cash: from age_cash: the net if only pages of one pool are compared, because a dividend does not change their
-        order; else the cash.  boost: the factor on cash in order `opic`; in order `mixed` the URL score includes it.
+        cash: the result of age_cash for the page's net if only pages of one pool are compared, because a dividend does
+        not change their order; else for its cash.  boost: the factor on cash in order `opic`; in order `mixed` the URL
+        score includes it.
         """
         match self.order:
             case Order.OPIC:
@@ -146,7 +148,7 @@ class Ordering:
 
 
 def _interpolate_share(part: float, *, usual: float) -> float:
-    """Return a share that is `usual` at one half, 0 at 0 and 1 at 1, and linear between these."""
+    """Return a share that is 0 at part 0, `usual` at part 0.5 and 1 at part 1, and linear in between."""
     return 2 * part * usual if part <= 0.5 else usual + (2 * part - 1) * (1 - usual)
 
 
@@ -163,8 +165,8 @@ def age_cash(cash: int, *, clock: float) -> int:
 def compute_head_start(score: float) -> int:
     """Return the cash that a page score adds to the rank of a page; negative for a score below 1.
 
-    That is score - 1 endowments (the mean page's cash). It is added, not multiplied, because ranks are computed from
-    nets, which can only be compared within a pool.
+    score: from a plugin; 1 is neutral. The result is score - 1 endowments (the mean page's cash). It is added, not
+    multiplied, because ranks are computed from nets, which can only be compared within a pool.
     """
     return round((score - 1) * ENDOWMENT)
 

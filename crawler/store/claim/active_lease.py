@@ -36,8 +36,9 @@ RENEW_SLOTS = """
      WHERE a.address = own.address AND s.domain_id = %(domain_id)s
  RETURNING a.address
 """
-# The ledger, when the next request is allowed, and when the first page is due; unfetched pages always are. The
-# conditions must match those of FRONTIER in frontier/candidate_query.py.
+# The ledger, when the next request is allowed, and when the first page is due; unfetched pages are due at once unless
+# they are deferred. The conditions must match those of FRONTIER in frontier/candidate_query.py.
+# request_reason 1: BY_USER, 4: BY_URL.
 READ_LEASE_END = """
     SELECT s.budget_day, s.spent_requests, s.spent_bytes, s.spent_floor,
            greatest(s.next_request_at, clock_timestamp() + %(wait)s) AS free_at, least(
@@ -63,7 +64,7 @@ RELEASE = f"""
        SET lease_token = NULL, leased_until = NULL, holder = NULL, wake_at = %(wake_at)s,
            paced_until = %(paced_until)s, next_request_at = %(free_at)s, {budgets.LEDGER_COLUMNS}
      WHERE domain_id = %(domain_id)s
-"""  # noqa: S608  only our own statement is put in
+"""  # noqa: S608  only our own statement is inserted
 FENCE = "SELECT domain_id FROM domain_state WHERE domain_id = %s AND lease_token = %s FOR UPDATE"
 RELEASE_SLOTS = """
     WITH own AS (SELECT address FROM address_slot
@@ -124,11 +125,11 @@ async def save_robots(db: Database, lease: Lease, robots_copy: RobotsCopy, *, ch
             )
 
 
-async def suspend_domain(db: Database, lease: Lease, hold: Suspension) -> None:
+async def suspend_domain(db: Database, lease: Lease, suspension: Suspension) -> None:
     """Suspend the domain until an instant of knowledge time. Raise LeaseLost."""
     async with db.transaction() as connection:
         await fence(connection, lease)
-        await write_suspension(connection, lease.domain.id, hold)
+        await write_suspension(connection, lease.domain.id, suspension)
 
 
 async def write_suspension(connection: Connection, domain_id: int, suspension: Suspension) -> None:
@@ -146,7 +147,7 @@ class LeaseEnd:
 
     refund: what was debited but not used.  is_shared: also refund the budget of all domains together.
     wait: real time until the next request is allowed.  not_before: knowledge time before which the budget allows no
-    request.  uses_whole_budget: as in frontier.ScoringContext.
+    request; None if it allows one now.  uses_whole_budget: spend the budget even if no page has enough value.
     """
 
     refund: Refund = NO_REFUND

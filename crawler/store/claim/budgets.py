@@ -26,16 +26,17 @@ from crawler.errors import LeaseLost
 from crawler.store.database import Connection, Database
 from crawler.store.rows import decode_costs, fetch_dict
 
-NO_LIMIT = 2**31 - 1  # requests a day
-MIN_PAUSE = timedelta(minutes=1)
+NO_LIMIT = 2**31 - 1  # requests per day
+MIN_PAUSE = timedelta(minutes=1)  # until the next grant
 
+# request_reason 1: BY_USER, 4: BY_URL, 5: TO_CONFIRM (core/freshness/visit_terms.py).
 READ_DOMAIN_BUDGET = """
     SELECT s.budget_day, s.spent_requests, s.spent_bytes, s.spent_floor, s.costs, d.bytes_per_day, d.hours,
            coalesce(d.budget_per_day, l.budget_per_day) AS budget,
            (SELECT count(*) FROM (
                 SELECT FROM frontier f
                  WHERE f.domain_id = %(domain_id)s AND f.request_reason IN (1, 4, 5)
-                   AND (f.request_reason <> 5 OR f.due_at <= %(at)s) LIMIT %(most)s) r) AS requested,
+                   AND (f.request_reason <> 5 OR f.due_at <= %(at)s) LIMIT %(max_requests)s) r) AS requested,
            (SELECT min(f.due_at) FROM frontier f
              WHERE f.domain_id = %(domain_id)s AND f.request_reason = 5 AND f.due_at > %(at)s) AS next_confirmation_at
       FROM domain_state s
@@ -47,7 +48,7 @@ READ_DOMAIN_BUDGET = """
 READ_DOMAIN_LEDGER = """
     SELECT budget_day, spent_requests, spent_bytes, spent_floor FROM domain_state WHERE domain_id = %s FOR UPDATE
 """
-# Prefix of a statement that writes a domain's row, to write both ledgers in one. shared_day: NULL skips the shared one.
+# CTE that writes the shared ledger, for a statement that writes a domain's ledger. shared_day: NULL writes nothing.
 WITH_SHARED = """
     WITH shared AS (
         UPDATE ledger SET day = %(shared_day)s, spent_requests = %(shared_requests)s, spent_bytes = %(shared_bytes)s
@@ -70,9 +71,10 @@ WRITE_SHARED = (
 class Grant:
     """A number of requests that may be sent on this UTC day.
 
-    requested_only: how many of these exceed the pace and may only be used for requested pages.
+    requested_only: how many of these exceed the pace and may only be used for requested pages and for 404s to confirm.
     received_bytes: the bytes they may receive before the next grant; None: no limit.  next_at: when to ask for the next
-    grant if there are no requests (knowledge time).  is_limited: requests or bytes of the day are limited.
+    grant if there are no requests, in knowledge time (which --at sets).  is_limited: whether the requests or bytes of
+    the day are limited.
     """
 
     requests: int
@@ -125,16 +127,16 @@ async def debit(
     waiting: int = 0,
     refund: Refund = NO_REFUND,
 ) -> Grant:
-    """Debit up to max_requests from the day's budgets and, if bytes are limited, the bytes that they likely receive.
+    """Debit up to max_requests requests and, if bytes are limited, the bytes that they are likely to receive.
 
     paced: spread requests over the day's open hours, except for requested pages and for 404s to confirm; otherwise, the
     whole budget of the day may be granted at once. Nothing is granted outside the crawl hours.  shared: the budget of
     all domains together.  waiting: requests granted before and not sent yet.  refund: bytes granted before that are
-    returned now.  Raise LeaseLost. A repeated debit after a lost connection may count twice, but requests are never
-    missed.
+    returned now.  Raise LeaseLost. A debit that is repeated after a lost connection may count twice, but each request
+    is counted.
     """
     async with db.transaction() as connection:
-        domain_params = {"domain_id": lease.domain.id, "token": lease.token, "most": max_requests, "at": at}
+        domain_params = {"domain_id": lease.domain.id, "token": lease.token, "max_requests": max_requests, "at": at}
         row = await fetch_dict(connection, READ_DOMAIN_BUDGET, domain_params)
         if row is None:
             raise LeaseLost(f"another worker has taken over {lease.domain.authority}")
@@ -250,7 +252,10 @@ def _get_utc_day(at: datetime) -> date:
 
 
 def _find_next_grant(budgets: Sequence[_DayBudget], hours: Hours, *, at: datetime, paced: bool) -> datetime:
-    """Return the first open hour in which all budgets allow a request again, by their pace or on the next day."""
+    """Return when all budgets allow a request again, within the open hours: by their pace, or on the next day.
+
+    paced: whether the pace, and not the budget of the day, limits the requests.
+    """
     tomorrow = datetime.combine(_get_utc_day(at) + timedelta(days=1), datetime.min.time(), tzinfo=UTC)
     if not paced:
         return find_opening(hours, tomorrow)

@@ -1,6 +1,9 @@
 """Claiming domains: find a free domain that is due and lease it with its network addresses.
 
-Leases run in real time by the database's clock; waking, back-off and budget days in knowledge time (`at`).
+A *slot* is the right to send requests to a network address. Only one domain at a time has it, so that domains on the
+same server are crawled one after the other.
+Leases run in real time by the database's clock. Waking, back-off and budget days run in knowledge time (`at`, which
+--at sets).
 """
 
 import time
@@ -35,7 +38,8 @@ AWAKE = """
                         AND (s.spent_requests >= d.budget_per_day OR s.spent_bytes >= d.bytes_per_day), false)
        AND (%(only)s::bigint[] IS NULL OR s.domain_id = ANY(%(only)s))
 """
-# A dead holder may have sent requests until the end of its lease; a released lease has set next_request_at.
+# When the next request may be sent: set on release; after a dead holder, the end of its lease plus the crawl delay,
+# because it may have sent requests until then.
 FREE_AT = "greatest(s.next_request_at, s.leased_until + s.delay_s * interval '1 second')"
 # Address slots of the domain that another domain holds.
 BLOCKING_SLOTS = """
@@ -48,7 +52,7 @@ BLOCKING_SLOTS = """
 # different domains.
 CANDIDATE = f"""
     SELECT s.domain_id, s.addresses, coalesce({FREE_AT}, clock_timestamp()) AS free_at,
-           s.delay_s, d.delay_s AS wished_s, d.authority, d.allow_private, d.hours
+           s.delay_s, d.delay_s AS set_delay_s, d.authority, d.allow_private, d.hours
       FROM domain_state s
      CROSS JOIN LATERAL (SELECT * FROM domain d WHERE d.id = s.domain_id OFFSET 0) d  -- OFFSET 0: look up row by row
      WHERE {{}} AND {AWAKE} AND coalesce({FREE_AT} < clock_timestamp() + %(term)s / 2, true)
@@ -56,9 +60,9 @@ CANDIDATE = f"""
      ORDER BY s.wake_at NULLS LAST, s.domain_id
      LIMIT 1
        FOR UPDATE OF s SKIP LOCKED
-"""  # noqa: S608  only our own conditions are put in
+"""  # noqa: S608  only our own conditions are inserted
 CANDIDATES = (CANDIDATE.format(DUE), CANDIDATE.format(HAS_INBOX))
-# A slot of an active lease becomes free at the end of the lease at the latest, so the next check is then.
+# The slots of another active lease are checked again at the end of that lease at the latest.
 CLAIM_WAIT = f"""
     SELECT min(greatest({FREE_AT} - clock_timestamp(), blocked.until - clock_timestamp(), interval '0.05 seconds'))
       FROM domain_state s JOIN domain d ON d.id = s.domain_id,
@@ -68,7 +72,7 @@ CLAIM_WAIT = f"""
                                          AND h.leased_until > clock_timestamp()))) AS until
                       FROM {BLOCKING_SLOTS}) blocked
      WHERE ({DUE} OR {HAS_INBOX}) AND {AWAKE} AND s.domain_id <> ALL(%(tried)s)
-"""  # noqa: S608  only our own conditions are put in
+"""  # noqa: S608  only our own conditions are inserted
 CLAIM_SLOTS = """
     INSERT INTO address_slot AS a (address, domain_id, lease_token, held_until)
     SELECT x, %(domain_id)s, %(token)s, clock_timestamp() + %(term)s + %(delay)s
@@ -91,7 +95,7 @@ WRITE_LEASE = f"""
      WHERE s.domain_id = %(domain_id)s AND d.id = s.domain_id
  RETURNING {DOMAIN_COLUMNS}, s.rejections,
            greatest(s.next_request_at - clock_timestamp(), interval '0') AS wait
-"""  # noqa: S608  only our own column list is put in
+"""  # noqa: S608  only our own column list is inserted
 
 WRITE_ADDRESSES = """
     UPDATE domain_state SET addresses = %s WHERE domain_id = %s RETURNING delay_s * interval '1 second' AS delay
@@ -114,8 +118,9 @@ async def claim(
     """Lease a free domain that is due, the longest overdue first, with a slot for each of its addresses.
 
     Skip domains outside their crawl hours. Return None if there is no such domain now.
+    holder: the name of the worker.  term: after this time, the lease expires unless it is renewed.
     only: choose among these.  exempt_addresses: networks whose addresses take no slot.  delay: the crawl delay of
-    domains without a setting, until `write_delay` stores that of robots.txt; domains on private addresses have none.
+    domains without a setting, until `write_delay` stores that of robots.txt; the user's own servers have none.
     leased_ids: domains that the caller is crawling already; their leases may have expired during an outage of the
     database.
     """
@@ -136,7 +141,7 @@ async def claim(
             if opens_at > at:
                 await connection.execute(WRITE_CLOSED_HOURS, (at, opens_at, candidate["domain_id"]))
                 continue
-            addresses, delay_s = candidate["addresses"], candidate["wished_s"]
+            addresses, delay_s = candidate["addresses"], candidate["set_delay_s"]
             if delay_s is None:
                 is_own = is_own_server(candidate["authority"], addresses, allow_private=candidate["allow_private"])
                 delay_s = 0 if is_own else delay.total_seconds()
@@ -157,7 +162,7 @@ def _build_claim_params(*, at: datetime, only: Collection[Domain] | None, exempt
 
 
 def list_slot_addresses(addresses: Collection[str], exempt: Sequence[str]) -> list[str]:
-    """Return the addresses that take a slot: those outside the exempt networks, sorted to prevent deadlocks."""
+    """Return the addresses that need a slot: those outside the exempt networks, sorted to prevent deadlocks."""
     networks = [ip_network(network) for network in exempt]
     return sorted({a for a in addresses if not any(ip_address(a) in network for network in networks)})
 

@@ -26,8 +26,9 @@ from crawler.store.rows import fetch_rows
 class CandidateRow(NamedTuple):
     """A candidate with everything that its score depends on. Times are in days.
 
-    a, b: its change-rate estimate.  magnitude_total, magnitude_changes: of the changes found.  group_magnitude: of its
-    group.  clock: the clock of the domain, in cash, at the last visit or discovery of the page.  signals: counts since
+    a, b: its change-rate estimate.  magnitude_total, magnitude_changes: the sum and the number of the magnitudes of its
+    changes.  group_magnitude: the expected magnitude of a change in its group.
+    clock: the clock of the domain, in cash, at the last visit or discovery of the page.  signals: counts since
     the last successful visit, by source number.  activity_ahead: days by which the site activity has run ahead of the
     calendar since then.  importance: mixed with an equal share by the domain's importance_mix (mean 1), without rules.
     is_timed: the page is due by its stored time regardless of its value; meaningless for unfetched pages.
@@ -74,40 +75,41 @@ class CandidateRow(NamedTuple):
 # Reads fetched pages whether due or not: due times only define the order, and the current price decides.
 # Unfetched pages of deferred templates are skipped unless their due time has come.
 # Boosted pages have their own pool, so their ranks are comparable only among themselves.
-# Reads fewer pages of one kind to leave the other its share: of due fetched pages, and of any unfetched pages.
+# Reads no more pages than can be selected: unfetched pages, less the due fetched pages that are sure of a slot, and
+# fetched pages, less the unfetched pages that are sure of a slot.
 # Pages requested by a user (request_reason 1, or 4 if the URL was named) and 404s to be confirmed now (5) have their
-# own index and come with the first unfetched pages.
+# own index and come first.
 FRONTIER = """
-    WITH flying AS MATERIALIZED (SELECT unnest(%(without)b::bytea[])), due AS MATERIALIZED (
+    WITH dispatched AS MATERIALIZED (SELECT unnest(%(without)b::bytea[])), due AS MATERIALIZED (
         SELECT FROM frontier
          WHERE domain_id = %(domain_id)s AND state <> 'unfetched' AND due_at <= %(at)s
-           AND request_reason NOT IN (1, 4, 5) AND key NOT IN (TABLE flying)
+           AND request_reason NOT IN (1, 4, 5) AND key NOT IN (TABLE dispatched)
          ORDER BY due_at, key LIMIT %(share_fetched)s
-    ), room AS MATERIALIZED (SELECT greatest(%(most_new)s - count(*), 0) AS new FROM due), new AS MATERIALIZED (
+    ), max_new AS MATERIALIZED (SELECT greatest(%(most_new)s - count(*), 0) AS pages FROM due), new AS MATERIALIZED (
         (SELECT * FROM frontier
           WHERE domain_id = %(domain_id)s AND state = 'unfetched' AND due_at IS NULL AND NOT boosted
-            AND request_reason NOT IN (1, 4, 5) AND section <> ALL(%(held)b) AND key NOT IN (TABLE flying)
-          ORDER BY rank DESC, key LIMIT (SELECT new FROM room))
+            AND request_reason NOT IN (1, 4, 5) AND section <> ALL(%(deferred)b) AND key NOT IN (TABLE dispatched)
+          ORDER BY rank DESC, key LIMIT (SELECT pages FROM max_new))
         UNION ALL
         (SELECT * FROM frontier
           WHERE domain_id = %(domain_id)s AND state = 'unfetched' AND due_at IS NULL AND boosted
-            AND request_reason NOT IN (1, 4, 5) AND key NOT IN (TABLE flying)
-          ORDER BY rank DESC, key LIMIT (SELECT new FROM room))
+            AND request_reason NOT IN (1, 4, 5) AND key NOT IN (TABLE dispatched)
+          ORDER BY rank DESC, key LIMIT (SELECT pages FROM max_new))
         UNION ALL
         (SELECT * FROM frontier
           WHERE domain_id = %(domain_id)s AND state = 'unfetched' AND due_at <= %(at)s
-            AND request_reason NOT IN (1, 4, 5) AND key NOT IN (TABLE flying)
-          ORDER BY due_at, key LIMIT (SELECT new FROM room)))
+            AND request_reason NOT IN (1, 4, 5) AND key NOT IN (TABLE dispatched)
+          ORDER BY due_at, key LIMIT (SELECT pages FROM max_new)))
     (SELECT * FROM frontier
       WHERE domain_id = %(domain_id)s AND request_reason IN (1, 4, 5) AND (request_reason <> 5 OR due_at <= %(at)s)
-        AND key NOT IN (TABLE flying)
+        AND key NOT IN (TABLE dispatched)
       ORDER BY request_reason DESC, key LIMIT %(most_new)s)
     UNION ALL
     SELECT * FROM new
     UNION ALL
     (SELECT * FROM frontier
       WHERE domain_id = %(domain_id)s AND state <> 'unfetched' AND (due_at, key) > (%(after_at)s, %(after_key)s)
-        AND request_reason NOT IN (1, 4, 5) AND key NOT IN (TABLE flying)
+        AND request_reason NOT IN (1, 4, 5) AND key NOT IN (TABLE dispatched)
       ORDER BY due_at, key LIMIT greatest(%(most)s - least((SELECT count(*) FROM new), %(share_new)s), 0))
 """
 # A range of all pages in key order.
@@ -141,14 +143,14 @@ CANDIDATE_ROWS = """
       JOIN prior g ON g.domain_id = %(domain_id)s AND g.no = p.prior_no
       LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = f.key
       LEFT JOIN pool q ON q.domain_id = %(domain_id)s AND q.pool = c.pool
-      LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = f.key  -- its value comes from other pages
+      LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = f.key
 """
 
 
 def _build_array_query(pages: str) -> str:
-    """Return a statement that returns the columns as arrays in one row, which is faster than a thousand rows."""
+    """Return a statement that reads candidates as one row with an array per field, faster than a thousand rows."""
     columns = ", ".join(f"array_agg(x.{name})" for name in CandidateRow._fields)
-    return f"SELECT {columns} FROM ({CANDIDATE_ROWS.format(pages)}) x"  # noqa: S608  only our own columns are put in
+    return f"SELECT {columns} FROM ({CANDIDATE_ROWS.format(pages)}) x"  # noqa: S608  only our own columns are inserted
 
 
 COPIED_COLUMNS = (  # fields of CandidateColumns with the same name
@@ -160,8 +162,9 @@ HEAD_ROWS, SLICE_ROWS, KEY_ROWS = map(_build_array_query, (FRONTIER, SLICE, PAGE
 
 @dataclass(frozen=True, slots=True)
 class ScoredRows:
-    """Candidates with their terms, in the form that the selection needs (head).
+    """Candidates with the terms of their visits.
 
+    importance: with the factors of rules and scores.  head: the candidates as the selection needs them.
     end: the last place read in the due order; None if nothing follows.
     """
 
@@ -231,7 +234,7 @@ async def _read_rows(
 ) -> list[CandidateRow]:
     ordering = context.settings.ordering
     context_params = {
-        "held": list(context.deferred),
+        "deferred": list(context.deferred),
         "many_failures": FAILURES_UNTIL_LEAF,
         "withheld_before": values["at"] - MAX_WITHHELD,
         "circulating": context.circulating,
@@ -307,7 +310,7 @@ def _compute_phase(row: CandidateRow) -> float:
 
 
 def get_page_validators(row: CandidateRow) -> Validators:
-    """Return the validators of the page's last good response; none for a page without a version."""
+    """Return the validators of the page's last successful visit; none for a page without a version."""
     return Validators(row.etag, row.last_modified) if row.version else NO_VALIDATORS
 
 

@@ -1,4 +1,4 @@
-"""The inputs of scoring a domain's pages: clock and window of importance, shadow price, costs, rules."""
+"""The inputs of scoring a domain's pages, such as the shadow price, the costs of visits and the rules."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -34,7 +34,7 @@ from crawler.store.learned.credibility import Trusts, read_sources, read_trusts
 from crawler.store.rows import decode_costs, fetch_dict
 
 COPIED_FIELDS = ("clock", "circulating", "window_passes", "mean_magnitude")  # columns of CONTEXT with the same name
-MAX_LIST_INTERVAL = timedelta(hours=22)  # a daily run visits each list even if it starts earlier than the last one
+MAX_LIST_INTERVAL = timedelta(hours=22)  # below a day, so that a daily run visits each list even if it starts early
 LIST_SHARE = 0.03  # maximum share of a budget for visits of lists that are due only by MAX_LIST_INTERVAL
 CONTEXT = """
     SELECT s.clock, s.total_cash - s.dormant AS circulating, s.window_passes, s.costs, s.tracked,
@@ -59,17 +59,19 @@ CONTEXT = """
 class ScoringContext:
     """Everything that the scores of a domain's pages depend on.
 
-    clock, circulating: units of cash.  window_passes: the window of importance, in passes of the clock.  pages: the
-    number of pages that take part in OPIC.  budget: the domain's daily budget, if known.
+    clock, circulating: the domain's clock and its circulating cash (core/opic/opic.py).  window_passes: the window of
+    importance, in passes.  pages: the number of pages that take part in OPIC.  budget: the domain's daily budget; None
+    without a limit, or if the domain has a maximum age.
     trusts: the reliability of validators, by group.
-    slot_number: requests granted today plus one for each day, to vary small selections.
+    slot_number: a number that grows with each request granted today and each day; it varies how fractions of slots are
+    rounded.
     is_scarce: a budget limits the requests; otherwise, the cost of a visit is time.
     suspected: validators that have lied in every group that was checked.
     deferred: groups whose unfetched pages are deferred because such pages brought nothing new recently.
     mean_magnitude: of a change, over the domain's pages.
     sources: the quality of the signal sources, by number.
     activity: the site activity as last learned.
-    max_list_interval: between visits of a URL list, which reveal new pages.
+    max_list_interval: the longest interval between visits of a URL list.
     uses_whole_budget: spend the budget even if no page has enough value (CrawlDefaults.fills_budgets).
     discovery_share, refresh_share: shares of the domain's requests guaranteed to unfetched pages and to revisits.
     """
@@ -116,7 +118,7 @@ class ScoringContext:
     def choose_request_kind(
         self, validators: Validators, group: int, *, body_bytes: int, is_rendered: bool = False
     ) -> RequestKind:
-        """Return the kind of request for a page with these validators, except for validator checks."""
+        """Return the kind of request for a page with these validators, unless the visit is a validator check."""
         with_head, without_head = self.list_request_kinds(validators, group, is_rendered=is_rendered)
         is_same = with_head is without_head
         return with_head if is_same or self.should_send_head(group, body_bytes=body_bytes) else without_head
@@ -124,10 +126,11 @@ class ScoringContext:
     def list_request_kinds(
         self, validators: Validators, group: int, *, is_rendered: bool = False
     ) -> tuple[RequestKind, RequestKind]:
-        """Return the kinds of request with and without a HEAD. The values of the validators do not matter.
+        """Return the kind of request if a HEAD is used where possible, and the kind without one.
 
-        is_rendered: the page is rendered by a browser. The mean cost of such pages includes visits that end with "not
-        modified" and need no browser.
+        Only the presence of the validators matters, not their values.
+        is_rendered: the page is rendered by a browser. RENDER also stands for its visits that need no browser, because
+        the response is "not modified".
         """
         if is_rendered:
             return RequestKind.RENDER, RequestKind.RENDER
@@ -136,7 +139,7 @@ class ScoringContext:
         return without_head if choose_head_validators(validators, trust) is None else RequestKind.HEAD, without_head
 
     def should_send_head(self, group: int, *, body_bytes: int) -> bool:
-        """Return whether HEADs have been useful in this group and are cheaper than this body."""
+        """Return whether HEADs have been reliable in this group and cost less than a GET of a body of this size."""
         shadow_price = self.shadow_price if self.is_scarce else TIME_PRICE
         was_useful = self.get_trust(group).get_stats(Validator.HEAD).is_steady
         return was_useful and is_head_cheaper(shadow_price, self.costs, body_bytes=body_bytes)
@@ -207,9 +210,10 @@ async def read_scoring_context(
 def _compute_requests_per_day(row: dict[str, Any], domain: Domain, defaults: CrawlDefaults) -> float | None:
     """Return the number of requests per day of a domain, or None if it is unlimited.
 
-    The share of a domain in limits of bytes and of all domains is derived from its planned longest interval.
+    If bytes or the requests of all domains are limited, the domain's share is derived from its longest interval in the
+    plan.
     """
-    if domain.settings.max_age is not None:  # the budget follows from the target, so there is no floor
+    if domain.settings.max_age is not None:  # the budget follows from the target, so there are no floor visits
         return None
     budgets = [row["budget"], defaults.budget_per_day]
     limits = (defaults.budget_per_day, defaults.bytes_per_day, row["bytes_per_day"])

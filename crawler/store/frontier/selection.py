@@ -5,8 +5,9 @@ Otherwise pages that are now due would wait until their old due times, because a
 the due-time index.
 
 Terms: the due order is the order of that index. A window is a number of consecutive rows of it, and the head is the
-first window. A slot is room for one page in a selection. A filler fills a slot for which no page has enough value, and
-floor visits are the few visits below the shadow price that a domain is always allowed.
+first window. A slot is a place for one page in a selection. A filler is a page that gets a slot although its value is
+below the shadow price, because no other page has enough value. Floor visits are the few visits below the shadow price
+to pages that have reached their longest interval.
 """
 
 from collections.abc import Collection, Sequence
@@ -46,8 +47,8 @@ from crawler.store.rows import fetch_dict
 
 FIRST_INSTANT = datetime(1, 1, 1, tzinfo=UTC)
 WINDOW_FACTOR = 3  # pages read from the head of the due order, as a multiple of the pages to select
-MIN_WINDOW = 30  # but at least this many, so that selecting pages one at a time finds the same pages
-MAX_EXTRA_PAGES = 100  # and at most this many more than the pages to select: scoring costs as much as selecting
+MIN_WINDOW = 30  # at least this many pages are read, so that selecting pages one at a time finds the same pages
+MAX_EXTRA_PAGES = 100  # at most this many more than the pages to select: scoring costs as much as selecting
 
 WRITE_DUE_TIMES = """
     UPDATE frontier f SET due_at = x.due_at, request_reason = 0
@@ -70,7 +71,7 @@ MAX_WINDOWS = 16  # windows of the due order read for one selection
 MAX_OVERDUE = 400
 MAX_FILLER_PAGES = 400  # next due pages scored to fill slots of a budget for which no page has enough value
 SLICE = 10_000  # pages rescored in one transaction: about half a second, in which others wait for the domain's row
-# Locked before the price is read: a concurrent writer of a new price waits, then sees that the recomputation has begun.
+# Locked before the price is read: a concurrent writer of a new price waits, and then requests another recomputation.
 REPRICE_REQUEST = """
     SELECT id, payload FROM inbox WHERE domain_id = %s AND kind = 'reprice' ORDER BY id LIMIT 1 FOR UPDATE
 """
@@ -94,8 +95,9 @@ async def select_targets(
     """Select the pages to fetch now.
 
     Requested pages come first, then fetched pages by value relative to the shadow price, and unfetched pages in
-    discovery order. Pages whose value is below the price get a new due time. requested_only: how many of the targets
-    are reserved for requested pages.  dispatched: pages being fetched. Raise LeaseLost.
+    discovery order. Pages whose value is below the price get a new due time.
+    requested_only: how many of the targets are reserved for requested pages.  dispatched: pages being fetched.
+    Raise LeaseLost.
     """
     await analyze_if_outgrown(db, lease.domain.id)
     async with db.transaction() as connection:
@@ -166,7 +168,7 @@ async def _select_best(
     selection = _select_pages(scored, values, context)
     unfetched_count = int(scored.head.is_unfetched.sum())
     fetched_count = len(selection.chosen) - int(scored.head.is_unfetched[selection.chosen].sum())
-    # Rescheduled pages leave slots for more unfetched pages.
+    # Due pages that were rescheduled instead of selected leave slots for more unfetched pages.
     if slots - share_fetched <= unfetched_count < slots - fetched_count:
         scored = await add_unfetched_pages(connection, values | window | {"most_new": share_fetched}, context, scored)
         selection = _select_pages(scored, values, context)
@@ -184,9 +186,8 @@ async def _select_best(
         scored += await score_head(connection, values | window, context)
         selection = _select_pages(scored, values, context, last_window=before)
     if context.uses_whole_budget and len(selection.chosen) < slots:
-        remaining = max(MAX_FILLER_PAGES, slots) - int(
-            (~scored.head.is_timed).sum()
-        )  # timed pages have a fixed due time
+        # Timed pages cannot fill a slot.
+        remaining = max(MAX_FILLER_PAGES, slots) - int((~scored.head.is_timed).sum())
         if scored.end is not None and remaining > 0:
             window |= _build_next_window(scored.end) | {"most": remaining}
             scored += await score_head(connection, values | window, context)
@@ -209,7 +210,7 @@ def _find_query_pages(scored: ScoredRows, selection: Selection) -> list[Candidat
 def _select_pages(
     scored: ScoredRows, values: dict[str, Any], context: ScoringContext, *, last_window: int = 0, fills: bool = False
 ) -> Selection:
-    """Select pages, the requested ones first. fills: fill the slots even with pages of too little value."""
+    """Select pages, the requested ones first. fills: fill slots left over with pages below the price."""
     select = partial(
         select_pages,
         discovery_share=context.discovery_share,
@@ -236,10 +237,10 @@ def compute_due_at(days: float, *, at: datetime) -> datetime:
 async def update_due_times(
     db: Database, lease: Lease, *, at: datetime, defaults: CrawlDefaults, max_pages: int = SLICE
 ) -> bool:
-    """Rescore a slice of the domain's pages after a change of the price, and return whether there was one to rescore.
+    """Recompute the due times of a slice of the domain's pages if that was requested; return whether it was.
 
-    The inbox row stores the progress and keeps the domain awake until all pages are rescored. Changed rules and
-    settings wait for a lease that was claimed with them. Raise LeaseLost.
+    The inbox row of the request stores the progress and keeps the domain awake until all pages are done. If rules or
+    settings have changed since the lease was claimed, the next lease does it. Raise LeaseLost.
     """
     async with db.transaction() as connection:
         await fence(connection, lease)
@@ -269,7 +270,7 @@ async def update_due_times(
 async def rescore_pages(
     connection: Connection, domain: Domain, keys: Sequence[PageKey], *, at: datetime, defaults: CrawlDefaults
 ) -> None:
-    """Compute the due times of these pages again, after change signals."""
+    """Recompute the due times of these pages after change signals."""
     context = await read_scoring_context(connection, domain, at=at, defaults=defaults)
     if context is not None:
         values = {"domain_id": domain.id, "keys": list(keys), "at": at}

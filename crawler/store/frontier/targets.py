@@ -79,7 +79,7 @@ async def read_targets(
     detail_rows = await fetch_rows(connection, DETAILS, {"domain_id": domain_id, "keys": keys}, binary=True)
     details = {row[0]: _build_details(row) for row in detail_rows}
     trusts = {no: context.get_trust(no) for no in {WHOLE_DOMAIN, *(row.prior_no for row in rows)}}
-    # Dispatched so far, including validator checks.
+    # The revisits of each group so far, including validator checks.
     revisits = Counter({no: trust.revisits for no, trust in trusts.items()})
     found = [(n, details.get(pages.rows[n].key, NO_DETAILS)) for n in chosen]
     return [_build_target(pages, n, each, trusts, revisits, context=context) for n, each in found]
@@ -93,9 +93,9 @@ def is_revisit(target: Target) -> bool:
 def _build_target(
     pages: ScoredRows, n: int, facts: TargetDetails, trusts: Trusts, revisits: Counter[int], *, context: ScoringContext
 ) -> Target:
-    """Return the target of one candidate.
+    """Return the target of one candidate. n: its index in `pages`.
 
-    A validator check uses neither validators nor a HEAD. If HEADs have been useless so far, one is tried instead.
+    A validator check uses neither validators nor a HEAD. If HEADs are not in use, it tries a HEAD instead.
     """
     row = pages.rows[n]
     group, trust = row.prior_no, trusts[row.prior_no]
@@ -137,14 +137,15 @@ def _build_target(
 
 
 def _can_head_decide(row: CandidateRow, details: TargetDetails) -> bool:
-    """Return whether a HEAD may decide: not for a gone page, a full recrawl, or a page of an audit's sample.
+    """Return whether a HEAD may decide whether the page has changed.
 
-    Nor for a URL list, whose length may stay the same while a date in it changes.
+    It may not for a gone page, a full recrawl, a page of an audit's sample, or a URL list, whose length may stay the
+    same while a date in it changes.
     """
     has_body = details.version is not None and details.version.body_digest and row.received_bytes
     return bool(has_body) and not row.is_list and row.state == State.FETCHED and row.request_reason != BY_AUDIT
 
 
 def unpack_keys(packed: bytes | None) -> tuple[PageKey, ...]:
-    """Return the keys of a row of links, 16 bytes each."""
+    """Return the keys in column page_links.targets, 16 bytes each."""
     return cast("tuple[PageKey, ...]", unpack("16s" * (len(packed) // 16), packed)) if packed else ()

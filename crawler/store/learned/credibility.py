@@ -43,7 +43,7 @@ COUNT_REVISITS = f"""
     INSERT INTO domain_trust (domain_id, prior_no, revisits)
     SELECT %(domain_id)s, * FROM {build_unnest("prior_no smallint, revisits int")}
     ON CONFLICT (domain_id, prior_no) DO UPDATE SET revisits = domain_trust.revisits + excluded.revisits
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 TRUST_COLUMNS = "prior_no smallint, revisits int, validator_checks int, stats jsonb"
 PUT_TRUSTS = f"""
     INSERT INTO domain_trust (domain_id, prior_no, revisits, validator_checks, stats)
@@ -73,7 +73,7 @@ PUT_SOURCE = f"""
            {
     ", ".join(f"{name} = CASE WHEN %(moved)s THEN excluded.{name} ELSE o.{name} END" for name in APPLIED_COLUMNS)
 }
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class TrustRow:
 
 
 async def read_trusts(connection: Connection, domain_id: int) -> Trusts:
-    """Return the trust in the validators of each group with findings, by the group's number."""
+    """Return the trust in the validators of each group that has any visits or revisits, by the group's number."""
     rows = await fetch_rows(connection, GET_TRUSTS, (domain_id,))
     return {
         no: ValidatorTrust(
@@ -102,7 +102,7 @@ async def read_trusts(connection: Connection, domain_id: int) -> Trusts:
 
 
 async def count_revisits(connection: Connection, domain_id: int, groups: Iterable[int]) -> None:
-    """Count dispatched pages with validators. groups: the group of each of these pages."""
+    """Count dispatched revisits that may save the body, by validators or a HEAD. groups: the group of each page."""
     counts = Counter(groups)
     if counts:
         counts[WHOLE_DOMAIN] = counts.total()
@@ -134,7 +134,11 @@ async def list_trust_rows(db: Database, domain: Domain) -> list[TrustRow]:
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """A stored source of change signals. applied_quality: the quality with which due times were last computed."""
+    """A stored source of change signals.
+
+    no: its number.  applied_quality: the quality with which due times were last computed.  pages: the number of pages
+    of the domain.
+    """
 
     no: int
     source: str
@@ -144,7 +148,7 @@ class SourceState:
     pages: int
 
     def compute_record_at(self, instant: datetime, *, signal_count: int = 0) -> SourceRecord:
-        """Return its record at an instant, with the number of signals since it was last measured."""
+        """Return its record at an instant. signal_count: the signals received since measured_at."""
         days = (instant - self.measured_at) / DAY
         return record_arrivals(self.record, days=days, pages=self.pages, signals=signal_count)
 

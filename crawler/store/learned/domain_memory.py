@@ -1,8 +1,8 @@
-"""What visits have taught about a domain, kept between leases: its noise mask, soft errors, renders, new pages.
+"""What visits have taught about a domain, kept between leases: its noise mask, soft errors, renders and novelty.
 
 All of it can be learned again, so memories in an older format are ignored. They are written when they change; a crash
-loses at most what the last batch taught. A value is stored as compressed JSON, by the types of its fields. The hashes
-of new pages' content are stored uncompressed.
+loses at most what the last batch taught. A memory is stored as compressed JSON, without the names of its fields.
+Novelty, the hashes of the texts and URLs of new pages, is stored uncompressed.
 """
 
 import json
@@ -50,7 +50,7 @@ async def read_mask(db: Database, domain_id: int) -> NoiseMask:
 
 
 async def read_novelty_memory(connection: Connection, domain_id: int) -> NoveltyMemory:
-    """Return the novelty memory of a domain: hashes of the content of its new pages."""
+    """Return the novelty memory of a domain."""
     stored: dict[str, bytes] = dict(await fetch_rows(connection, READ_MEMORIES, (domain_id, ["novelty"]), binary=True))
     return unpack_novelty(stored["novelty"]) if stored else NoveltyMemory()
 
@@ -104,7 +104,10 @@ def unpack_novelty(data: bytes) -> NoveltyMemory:
 
 @dataclass(frozen=True, slots=True)
 class MemoryFormat(Generic[Memory]):
-    """The stored format of a memory. number: memories with another number are ignored.  max_bytes: uncompressed."""
+    """The stored format of a memory.
+
+    empty: the memory of a new domain.  number: memories with another number are ignored.  max_bytes: uncompressed.
+    """
 
     empty: Memory
     number: int
@@ -126,7 +129,7 @@ class MemoryFormat(Generic[Memory]):
         return compression.compress(self.encode_json(memory))
 
     def unpack(self, data: bytes | None) -> Memory:
-        """Return a stored memory; an empty one where there is none, or its form is another one, or it is too long."""
+        """Return a stored memory, or the empty one if there is none, its format is another one, or it is too large."""
         if data is None or compression.read_size(data) > self.max_bytes:
             return self.empty
         stored: dict[str, Any] = json.loads(compression.decompress(data, max_bytes=self.max_bytes))
@@ -142,7 +145,7 @@ RENDERS = MemoryFormat(NO_RENDERS, number=3, max_bytes=1 << 20)
 def pack_mask(mask: NoiseMask, *, max_bytes: int = MASK.max_bytes) -> bytes:
     """Return the mask in its stored form. A mask that is too large loses its oldest texts.
 
-    Pending site edits are not stored: `record` writes them as events together with the mask without them.
+    Pending edits of the boilerplate are not stored: the transaction that writes the mask reports them as an event.
     """
     mask, chars = replace(mask, edits=replace(mask.edits, pending={})), MAX_CHARS
     written = MASK.encode_json(mask)

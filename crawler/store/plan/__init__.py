@@ -1,7 +1,7 @@
 """Storage for the plan and audit flows: samples of pages, shadow prices, random audits.
 
-`sample_domain` samples a domain's pages, `write_plan` stores its price and priors, `learn_activity` learns the site
-activity, `draw_sample` selects pages for an audit. This package may use all others except retention.
+`sample_domain` samples a domain's pages, `write_plan` stores its shadow price and priors, `learn_activity` learns the
+site activity, `draw_sample` selects pages for an audit. This package may use all others except retention.
 """
 
 from crawler.store.plan.audits import (

@@ -20,7 +20,7 @@ DOMAINS = f"""
       FROM domain d LEFT JOIN domain_plan l ON l.domain_id = d.id
      WHERE %(only)s::bigint IS NULL OR d.id = %(only)s
      ORDER BY d.authority
-"""  # noqa: S608  only our own column list is put in
+"""  # noqa: S608  only our own column list is inserted
 # Counts the last counted day again, and all days since, because the audit may not have run for days.
 SINCE = """
     SELECT least(%(since)s::date, coalesce(max(k.day), (d.registered_at AT TIME ZONE 'UTC')::date))
@@ -66,7 +66,7 @@ SAMPLE = f"""
         ({NEXT_PAGE.format(lap=1, where=IS_LAST_WINDOW)})
         ORDER BY lap LIMIT 1) drawn
      ORDER BY drawn.key
-"""  # noqa: S608  only our own conditions are put in
+"""  # noqa: S608  only our own conditions are inserted
 WINDOW = 1000  # maximum number of pages read from each point
 POST_AUDIT = """
     INSERT INTO inbox (domain_id, kind, payload, arrived_at)
@@ -105,8 +105,8 @@ async def list_domains_to_audit(db: Database, *, only: Domain | None = None) -> 
 async def count_calibration(db: Database, domain: Domain, *, since: date, until: date) -> None:
     """Compare the visits of these UTC days, excluding `until`, with their predicted changes and store the counts.
 
-    Earlier days that were not counted yet are included. A repeated call replaces the counts, except those of days whose
-    visits have been deleted.
+    Earlier days that were not counted yet are included. A repeated call replaces the counts of days whose visits are
+    still stored.
     """
     async with db.transaction() as connection:
         first = await fetch_value(connection, SINCE, {"domain_id": domain.id, "since": since})
@@ -124,9 +124,9 @@ async def count_requests(db: Database, domain: Domain, *, day: date) -> int:
 async def draw_sample(db: Database, domain: Domain, *, max_pages: int, at: datetime) -> list[PageKey]:
     """Draw a random sample of fetched pages with a version, put them into the inbox for a visit, and return them.
 
-    The sample is the same during a UTC day. Return no pages if an earlier sample still waits in the inbox. Pages that a
-    rule fetches only once are left out. Minimum intervals of rules do not apply: leaving out recently visited pages
-    would bias the sample.
+    Repeated calls on one UTC day draw the same pages. Return no pages if an earlier sample still waits in the inbox.
+    Pages that a rule fetches only once are left out. Minimum intervals of rules do not apply, because leaving out
+    recently visited pages would bias the sample.
     """
     rules = PageRules(domain.settings.rules)
     day = at.astimezone(UTC).date().isoformat()

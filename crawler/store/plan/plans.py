@@ -1,6 +1,7 @@
-"""The plan of each domain: its inputs and its result, which is stored apart from the rows of the lease holder.
+"""The plan of each domain: its inputs and its result.
 
-Each domain is read in its own transaction, and its pages by a sample (store/plan/samples.py).
+The result is stored in table domain_plan, not in domain_state, whose row the lease holder locks. The plan reads a
+sample of the pages (store/plan/samples.py).
 """
 
 from collections.abc import Sequence
@@ -53,18 +54,18 @@ INPUTS = f"""
       LEFT JOIN domain_plan l ON l.domain_id = d.id
      WHERE %(only)s::bigint IS NULL OR d.id = %(only)s
      ORDER BY d.authority
-"""  # noqa: S608  only our own column list is put in
+"""  # noqa: S608  only our own column list is inserted
 PRIOR_COLUMNS = "no smallint, a float8, b float8, pages bigint, magnitude float8"
 WRITE_PRIORS = f"""
     UPDATE prior p SET a = x.a, b = x.b, pages = x.pages, magnitude = x.magnitude
       FROM {build_unnest(PRIOR_COLUMNS)}
      WHERE p.domain_id = %(domain_id)s AND p.no = x.no
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 # Columns named like fields of PlanRow, and those with other names.
 COPIED_COLUMNS = ("importance", "longest_s", "price_correction", "finding", "mean_magnitude")
 PLAN_COLUMNS = (*COPIED_COLUMNS, "planned_at", "price_request", "price_byte", "budget_per_day")
-# A higher budget wakes a domain that sleeps because the previous budget is spent. So does a budget that must be used
-# completely, after a lease that was not paced.
+# A higher budget wakes a domain that sleeps because the previous budget is spent or paced. A domain that sleeps for
+# another reason is woken if its whole budget must be used.
 WRITE_DOMAIN_PLAN = f"""
     WITH awoken AS (
         UPDATE domain_state s SET wake_at = least(s.wake_at, %(planned_at)s)
@@ -76,16 +77,18 @@ WRITE_DOMAIN_PLAN = f"""
     SELECT d.id, {build_placeholders(PLAN_COLUMNS)}
       FROM domain d WHERE d.id = %(domain_id)s  -- it may have been deleted
     ON CONFLICT (domain_id) DO UPDATE SET {build_upsert_set(PLAN_COLUMNS)}
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 MAX_WAITING = 10_000  # pages are counted up to this number; a domain rarely gets more requests in an hour
 
 
 @dataclass(frozen=True, slots=True)
 class PlanInput:
-    """The input of a domain's plan. tracked: the number of pages in any state.  announced_s: the last crawl delay.
+    """The input of a domain's plan.
 
-    importance, price, price_correction: from the last plan; price is None for the default.  planned_at: the time of the
-    last plan, or None.  resume_at: the domain is suspended until then.  spent_today: requests of the UTC day.
+    tracked: the number of pages in any state.  announced_s: the crawl delay of the last lease, in seconds, which
+    includes that of robots.txt.  importance, price, price_correction: from the last plan; price is None for the
+    default.  planned_at: the time of the last plan, or None.  resume_at: the domain is suspended until then; None if it
+    is not suspended.  spent_today: requests debited on this UTC day.
     waiting: pages that have been due since before the last plan, up to MAX_WAITING.
     """
 
@@ -108,11 +111,12 @@ class PlanInput:
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """The plan of one domain.
+    """The plan of one domain, as stored.
 
-    pages: the number of pages in the group of each prior.  target_requests: requests per day needed for its target.
-    magnitudes: the expected magnitude of a change, by number of the prior; empty: the mean for all.
-    mean_magnitude: over all pages.
+    shadow_price: None means the default.  longest_s: the longest interval, in seconds.  priors, pages: the prior of
+    each group of pages, and the number of its pages.  target_requests: requests per day needed for its target, or None.
+    finding: what cannot be achieved, or empty.  magnitudes: the expected magnitude of a change in each group; empty:
+    mean_magnitude for all.  mean_magnitude: over all pages.
     """
 
     importance: float
@@ -146,7 +150,10 @@ async def read_plan_inputs(db: Database, *, at: datetime, only: Domain | None = 
 
 
 async def read_flows(db: Database, domain_ids: Sequence[int]) -> dict[tuple[int, int], float]:
-    """Return the importance that flows along links from each of these domains to others, in units of its pages."""
+    """Return the importance that links carry from each of these domains to others.
+
+    The unit is the importance of the mean page of the source domain.
+    """
     flows: dict[tuple[int, int], float] = {}
     for domain_id in domain_ids:
         rows = await fetch_rows(db, FLOWS, {"domain_id": domain_id})
@@ -157,10 +164,11 @@ async def read_flows(db: Database, domain_ids: Sequence[int]) -> dict[tuple[int,
 async def write_plan(
     db: Database, domain: Domain, plan: PlanRow, *, rescores_pages: bool, at: datetime, uses_whole_budget: bool = False
 ) -> None:
-    """Store the plan of a domain. rescores_pages: request new scores of its pages at the new price.
+    """Store the plan of a domain, unless it was deleted.
 
-    Pages are not changed here: their due times only define an order, and the current price decides.
-    uses_whole_budget: as in frontier.ScoringContext.
+    rescores_pages: put a request into the inbox to recompute the due times of its pages at the new price. Until then,
+    the old due times only define an order, and the current price decides.
+    uses_whole_budget: the domain spends its budget even if no page has enough value.
     """
     per_request, per_byte = astuple(plan.shadow_price) if plan.shadow_price else (None, 0.0)
     values = {name: getattr(plan, name) for name in COPIED_COLUMNS} | {"domain_id": domain.id, "planned_at": at}

@@ -46,14 +46,16 @@ SAMPLE = f"""
      CROSS JOIN LATERAL (SELECT {IMPORTANCE} AS own OFFSET 0) i  -- computed once
      WHERE f.domain_id = %(domain_id)s AND f.key >= %(low)s AND f.key < %(high)s
        AND (f.state = 'unfetched' AND f.due_at IS NULL OR f.state = 'fetched' AND p.version > 0)
-"""  # noqa: S608  only our own expressions are put in
+"""  # noqa: S608  only our own expressions are inserted
 PRIORS = "SELECT no, a, b FROM prior WHERE domain_id = %s ORDER BY no"
 KEYS = 1 << 128
 FETCH_SIZE = 200  # rows
 AFTER_LAST_KEY = b"\xff" * 17  # beyond the last key
 
-LEARN_INTERVAL = timedelta(hours=5)  # the minimum: an hourly plan reads the visits of months only four times a day
-MAX_PAGES = 2000  # pages whose visits are read
+# The minimum time after which the site activity is learned again, so that an hourly plan reads the visits of months
+# only four times a day.
+LEARN_INTERVAL = timedelta(hours=5)
+MAX_PAGES = 2000  # the approximate number of pages whose visits are read
 ACTIVITY_DUE = """
     SELECT s.tracked, s.activity_at, s.activity_ahead,
            (SELECT 1 - coalesce(max(o.effective_recall), 0) FROM domain_source o WHERE o.domain_id = %(domain_id)s)
@@ -63,7 +65,7 @@ ACTIVITY_DUE = """
             OR s.activity_at[cardinality(s.activity_at)] < least(s.last_visit_at, %(late)s))
 """
 # Without duplicates, which are visited when their canonical page has changed: that would bias the activity.
-# Visits before `remembered` only give the start of the first interval.
+# Of the visits before `remembered`, only the last one of each page is used, as the start of its first interval.
 FINDINGS = """
     WITH slice AS MATERIALIZED (
         SELECT p.key, (g.a + p.rate_a) / (g.b + p.rate_b) AS rate
@@ -93,7 +95,10 @@ WRITE_ACTIVITY = "UPDATE domain_state SET activity_at = %s, activity_ahead = %s 
 async def sample_domain(
     db: Database, plan_input: PlanInput, *, sample_size: int, at: datetime, defaults: CrawlDefaults
 ) -> PageSample:
-    """Sample about sample_size random pages of the domain, other ones at each instant, or all if there are fewer."""
+    """Sample about sample_size random pages of the domain, or all if there are fewer.
+
+    at: a call with another instant samples other pages.
+    """
     slices = max(ceil(plan_input.tracked / max(sample_size, 1)), 1)
     domain_id = plan_input.domain.id
     seed = blake2b(f"{domain_id} {at.isoformat()}".encode(), digest_size=8).digest()
@@ -106,7 +111,7 @@ async def sample_domain(
         sample_rows: list[tuple[float, ...]] = []
         if context is not None:  # None if the domain was deleted
             cursor = await connection.execute(SAMPLE, values, binary=True)
-            while rows := await cursor.fetchmany(FETCH_SIZE):  # the result of a row is a third of its size
+            while rows := await cursor.fetchmany(FETCH_SIZE):  # converted at once to rows of a third of the size
                 sample_rows += _apply_rules(rows, context)
     source = find_best_source(context.sources if context is not None else ())
     return build_sample(sample_rows, share=1 / slices, priors=priors, costs=plan_input.costs, source=source)
@@ -143,10 +148,11 @@ def _apply_rules(rows: Sequence[Sequence[Any]], context: ScoringContext) -> Iter
 
 
 async def learn_activity(db: Database, domain: Domain, *, at: datetime) -> None:
-    """Learn the activity of a site from visits before `at`, unless there are none since or it was learned recently.
+    """Learn the activity of a site from its visits until `at`.
 
-    If the activity has changed, request new scores of the pages. For a large site, only the visits of a sample of pages
-    are read.
+    Do nothing if it was learned less than LEARN_INTERVAL ago, or if there was no visit since. If the activity has
+    changed, put a request into the inbox to recompute the due times of all pages. For a large site, only the visits of
+    a sample of pages are read.
     """
     values = {"domain_id": domain.id, "at": at, "late": at - LEARN_INTERVAL}
     async with db.transaction() as connection:

@@ -2,7 +2,7 @@
 
 `record_visits` writes visits, snapshots, discovered pages, cash, due times and events; `admit_list_chunk` admits the
 pages of a sitemap or a feed; `drain_inbox` applies the messages in the inbox; `judge_moves` separates real moves from
-outages. Uses frontier and the packages before it.
+outages. This package may use frontier and the packages that frontier may use.
 """
 
 from crawler.store.record.content import StoredBody, decompress_body, load_stored_body, read_body

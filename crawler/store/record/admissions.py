@@ -1,4 +1,4 @@
-"""Pages discovered by visits: admit, exclude or ignore them, and write their rows."""
+"""Pages discovered by visits: admit them, store them as excluded, or ignore them; and write their rows."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -28,7 +28,8 @@ def settle_visits(
 ) -> list[tuple[Link, PagePosition]]:
     """Apply visits to the economy one after the other and return the pages that they discover.
 
-    novelty: the novelty of the domain's templates, updated here; None if no page is new.
+    max_pages: the page limit of the domain.  novelty: the novelty of the domain's templates, updated here; None if no
+    visit is a page's first and none discovers a page.
     """
     admitted: list[tuple[Link, PagePosition]] = []
     for visit in visits:
@@ -62,7 +63,10 @@ def settle_visits(
 
 
 def admit_link(opic_batch: OpicBatch, link: Link, *, depth: int, max_pages: int, at: datetime) -> PagePosition | None:
-    """Return the page that a link discovers, unfetched or excluded by robots.txt, or None if it is not new."""
+    """Return the page that a link discovers: unfetched, or excluded by robots.txt.
+
+    Return None if the page exists already, is out of scope, or exceeds a page limit.
+    """
     position = opic_batch.positions.get(link.key)
     if position is not None:
         position.lower_depth(depth)
@@ -90,9 +94,9 @@ async def write_admitted(
     pages: list[tuple[Any, ...]] = []
     frontier: list[tuple[Any, ...]] = []
     for (link, position), group in zip(admitted, groups, strict=True):
-        refusal = link.exclusion if position.is_outside_economy else ""
+        reason = link.exclusion if position.is_outside_economy else ""
         key = (domain_id, link.key)
-        pages.append((*key, link.url, position.found_at, group, refusal, *position.rates, position.redirects))
+        pages.append((*key, link.url, position.found_at, group, reason, *position.rates, position.redirects))
         order = (position.state.value, position.rank, position.depth, position.due_at)
         frontier.append((*key, *order, position.boosted, position.url_score, group))
     await copy_rows(connection, "page", PAGE_COLUMNS, pages)

@@ -13,7 +13,7 @@ from crawler.store.rows import copy_rows, fetch_row, fetch_rows
 
 log = logging.getLogger("recrawl.content")
 
-MIN_COMPRESSED_BYTES = 256  # bytes; below, the frame outweighs the gain
+MIN_COMPRESSED_BYTES = 256  # shorter bodies are not compressed
 
 STORED_DIGESTS = "SELECT digest FROM content WHERE domain_id = %s AND digest = ANY(%s)"
 READ_BODY = "SELECT encoding, body_bytes, data FROM content WHERE domain_id = %s AND digest = %s"
@@ -57,7 +57,7 @@ def _build_content_rows(domain_id: int, bodies: Mapping[bytes, bytes]) -> list[t
 
 @dataclass(frozen=True, slots=True)
 class StoredBody:
-    """The body of a snapshot. has_returned: an earlier version had the text that the caller passed."""
+    """The body of a version. at: when the version was first seen.  has_returned: see load_stored_body."""
 
     body: bytes
     content_type: str
@@ -68,7 +68,10 @@ class StoredBody:
 async def load_stored_body(
     db: Database, domain_id: int, key: bytes, number: int, *, text_digest: bytes
 ) -> StoredBody | None:
-    """Return the body of a page's version and whether an earlier version had this text; None if it is not stored."""
+    """Return the body of version `number` of a page; None if it is not stored.
+
+    text_digest: the digest of another text of the page; `has_returned` is whether a version before `number` had it.
+    """
     async with db.transaction() as connection:
         values = {"domain_id": domain_id, "key": key, "number": number, "text_digest": text_digest}
         row = await fetch_row(connection, VERSION, values)
@@ -90,7 +93,7 @@ def decompress_body(domain_id: int, digest: bytes, encoding: str, size: int, dat
         return data
     try:
         return compression.decompress(data, max_bytes=size)
-    except compression.ZstdError as error:  # a version less to compare, to show and to export, not the end of a crawl
+    except compression.ZstdError as error:  # treated like a body that is not stored, so the crawl continues
         facts = {"domain": domain_id, "digest": digest.hex(), "error": str(error)}
         log.warning("content.broken", extra={"content": facts})
         return None

@@ -25,8 +25,8 @@ EVENT_COLUMNS = """
 """
 MAX_BLOCKS = 50  # changed blocks stored with an event
 MAX_BLOCK_CHARS = 500
-TEMPLATE = "template"  # an event of the site instead of a page
-DEFERRED, RESUMED = "deferred", "resumed"  # events of all new pages of a section
+TEMPLATE = "template"  # concerns the site, not a page
+DEFERRED, RESUMED = "deferred", "resumed"  # concern all unfetched pages of a section
 EXCLUDED = "excluded"  # the page may no longer be fetched
 
 
@@ -41,7 +41,7 @@ async def write_events(
 ) -> int:
     """Write the events of a batch, numbered from `first_number` without gaps, and return their number.
 
-    deferrals: sections whose new pages are deferred or resumed.  edit: a change of the site's template; it comes last.
+    deferrals: sections whose unfetched pages are deferred or resumed.  edit: a change of the site's boilerplate.
     """
     rows = [_build_event_row(visit) for visit in visits if _is_event(visit)]
     for deferral in deferrals:
@@ -76,13 +76,13 @@ def format_parts(visit: Visit) -> str:
 
 
 def _encode_sides(blocks: Iterable[BlockPair]) -> Jsonb:
-    """Return the first blocks that changed, so that readers need not compute the difference again."""
+    """Return the first MAX_BLOCKS changed blocks as JSON: [kind, text before, text after] each."""
     first = [(was or now, was, now) for was, now in islice(blocks, MAX_BLOCKS)]
     return Jsonb([[of.kind.value, *_cut_sides(was, now)] for of, was, now in first if of is not None])
 
 
 def _cut_sides(was: Block | None, now: Block | None) -> Iterable[Any]:
-    """Return both texts; long ones are cut around the first difference."""
+    """Return both texts; long ones are cut around the first difference. was, now: None if the block is missing."""
     if was is not None and now is not None:
         return map(clean_text, cut_around_change(was.text, now.text, max_chars=MAX_BLOCK_CHARS))
     return (side and clean_text(cut_at_word(side.text, MAX_BLOCK_CHARS)) for side in (was, now))

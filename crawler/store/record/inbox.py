@@ -25,7 +25,7 @@ from crawler.store.rows import build_unnest, fetch_dicts, fetch_rows, fetch_valu
 INBOX_CHUNK = 20  # rows
 PAGES_CHUNK = 20_000  # pages changed in one transaction; the lease is renewed in between
 
-# Changes of the discovery order come last, because they may have to wait. New prices are read by `update_due_times`.
+# Changes of the discovery order come last, because they may have to wait. For 'reprice', see frontier.update_due_times.
 NEXT_ROWS = """
     SELECT id, kind, payload, arrived_at FROM inbox WHERE domain_id = %s AND kind <> 'reprice'
      ORDER BY kind = 'reorder', id LIMIT %s
@@ -46,7 +46,7 @@ ADMIT_SEEDS = """
     endowment AS (
         SELECT least(%(endowment)s::bigint, s.dormant / greatest((SELECT count(*) FROM fresh), 1)) AS cash, s.clock
           FROM domain_state s WHERE s.domain_id = %(domain_id)s),
-    awoken AS (
+    updated AS (
         UPDATE domain_state s SET dormant = s.dormant - (SELECT count(*) FROM fresh) * endowment.cash,
                tracked = s.tracked + (SELECT count(*) FROM fresh)
           FROM endowment WHERE s.domain_id = %(domain_id)s)
@@ -56,7 +56,7 @@ ADMIT_SEEDS = """
  RETURNING key, net, clock
 """
 TRACKED = "SELECT tracked FROM domain_state WHERE domain_id = %s"
-# The next record assigns due times to new pages of deferred groups.
+# The next batch that is recorded assigns due times to the new pages of deferred groups.
 DEFER_NEW = "UPDATE prior SET is_moving = true WHERE domain_id = %s AND deferred_until IS NOT NULL AND NOT is_moving"
 REQUEST_SEEDS = """
     UPDATE frontier SET due_at = CASE WHEN state <> 'unfetched' THEN least(due_at, %(at)s) END,
@@ -87,7 +87,7 @@ MAKE_DUE = """
          WHERE %(full)s AND p.domain_id = %(domain_id)s AND p.key = chunk.key AND chunk.is_requested AND p.version > 0)
     SELECT key FROM chunk ORDER BY key DESC LIMIT 1
 """
-# Scale the cash received within the old window to the new one. Debts stay unchanged.
+# Scale the cash received within the old window to the new one. Negative histories stay unchanged.
 SCALE_HISTORY = """
     WITH chunk AS (
         SELECT key FROM cash WHERE domain_id = %(domain_id)s AND key > %(after)s ORDER BY key LIMIT %(most)s),
@@ -113,7 +113,7 @@ REORDER = f"""
     UPDATE frontier f SET boosted = x.boosted, url_score = x.score, rank = x.rank FROM {build_unnest(ORDER_COLUMNS)}
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key
        AND (f.boosted, f.url_score, f.rank) IS DISTINCT FROM (x.boosted, x.score, x.rank)
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 REPOOL = f"""
     UPDATE cash c SET pool = x.pool, net = x.net FROM {build_unnest(f"key bytea, {POOL_COLUMNS}")}
      WHERE c.domain_id = %(domain_id)s AND c.key = x.key AND c.pool <> x.pool
@@ -192,7 +192,7 @@ async def _apply_row(
 async def _read_rows(connection: Connection, lease: Lease) -> list[dict[str, Any]]:
     """Return the rows to apply now, without those that need newer settings than the lease has.
 
-    Applied with the old settings, they would give pages outdated ranks, or recrawl them in full in vain.
+    With the old settings, pages would get outdated ranks, or a full recrawl would have to be repeated.
     """
     rows = await fetch_dicts(connection, NEXT_ROWS, (lease.domain.id, INBOX_CHUNK))
     if any(row["kind"] == "reorder" or row["payload"].get("full") for row in rows):
@@ -207,7 +207,7 @@ async def _read_rows(connection: Connection, lease: Lease) -> list[dict[str, Any
 
 
 def _compute_copy_wait(lease: Lease, defaults: CrawlDefaults | None) -> timedelta | None:
-    """Return how long a copy is suspended once it shares a schedule; None if a user's rule limits the interval."""
+    """Return how long a copy is not visited once it shares a schedule; None if a rule of the user limits intervals."""
     if any(rule.max_interval is not None for rule in lease.domain.settings.rules):
         return None
     return min(MIN_COPY_TEST_WAIT, defaults.max_interval) if defaults else MIN_COPY_TEST_WAIT
@@ -216,7 +216,7 @@ def _compute_copy_wait(lease: Lease, defaults: CrawlDefaults | None) -> timedelt
 async def _admit_signaled(
     connection: Connection, lease: Lease, urls: Sequence[Url], *, at: datetime, max_pages: int | None
 ) -> None:
-    """Admit URLs that were discovered by a signal, up to the page limit, without requesting a visit."""
+    """Admit the pages of change signals, up to the page limit, without requesting a visit."""
     max_new = len(urls)
     if max_pages is not None:
         max_new = max(max_pages - await fetch_value(connection, TRACKED, (lease.domain.id,)), 0)
@@ -233,10 +233,10 @@ async def _admit_seeds(
     at: datetime,
     request: RequestReason = RequestReason.BY_URL,
 ) -> None:
-    """Admit seeds. They start with their endowment, like all new pages, and no other history.
+    """Admit pages that no link discovered. They start with their endowment, like all new pages.
 
-    Existing pages become due.  request: why the pages are requested; with NONE, they are pages one link away from the
-    root.
+    request: why they are requested; pages that exist already become due. With NONE, the pages are not requested and not
+    seeds: they get depth 1.
     """
     seed_urls = dict.fromkeys(lease.domain.build_scope(max_depth=0).to_domain_url(url) for url in urls)
     ordering = lease.domain.settings.ordering
@@ -276,9 +276,10 @@ async def _reorder(
     chunk: dict[str, Any],
     page_score: Callable[[Url], float] | None,
 ) -> bytes | None:
-    """Assign a chunk of pages to the pools, scores and ranks of the current order, and return its last page.
+    """Recompute the pool, URL score and rank of a chunk of pages for the current settings; return its last page.
 
-    keeps_places, in the payload: only the boosts have changed, not the order itself.
+    keeps_places, in the payload: the order itself has not changed, so positions of breadth-first and depth-first order
+    stay.
     """
     ordering = lease.domain.settings.ordering
     pages = await fetch_rows(connection, TO_REORDER, chunk, binary=True)
@@ -286,7 +287,7 @@ async def _reorder(
         return None
     dividends: dict[int, int] = dict(await fetch_rows(connection, DIVIDENDS, chunk))
     keeps_ranks = payload.get("keeps_places", False) and ordering.order.is_by_position
-    grown = Counter[int]()  # pages of each pool
+    grown = Counter[int]()  # change of the number of pages of each pool
     rows = []
     for key, url, state, depth, *figures in pages:
         rank, pool, net, clock = figures  # all but rank are None outside the economy

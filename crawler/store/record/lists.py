@@ -33,7 +33,7 @@ from crawler.store.rows import (
 
 MAX_FEEDS = 16  # feeds of a domain found in the heads of pages: some sites have a comment feed for each page
 FIRST_LISTS = 8  # lists named by one list that are fetched before any page; the others wait in discovery order
-HINTED_CHANGES = 0.25  # weight of changefreq for an unfetched page, in observed changes
+HINTED_CHANGES = 0.25  # weight of a changefreq in the change-rate estimate of an unfetched page, in observed changes
 
 DATES = """
     SELECT x.key, a.at, coalesce(a.is_open, false), p.last_good_at
@@ -47,7 +47,7 @@ PUT_DATES = f"""
     SELECT %(domain_id)s, x.key, %(source)s, x.at, %(list_key)s, x.is_open FROM {build_unnest(DATE_COLUMNS)}
     ON CONFLICT (domain_id, key, source) DO UPDATE
        SET at = excluded.at, list_key = excluded.list_key, is_open = announced.is_open OR excluded.is_open
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 ADD_LISTS = """
     INSERT INTO url_list (domain_id, key, found_by, found_at)
     SELECT %(domain_id)s, f.key, %(found_by)s, %(at)s
@@ -59,8 +59,8 @@ FETCH_FIRST = """
     UPDATE frontier SET request_reason = %(request_reason)s, due_at = NULL
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND state = 'unfetched'
 """
-# A dead link may have been published before its page. If a list keeps naming it, it is revisited four times as often as
-# other dead links.
+# A dead link may have been published before its page. While a list names it, it is revisited after a quarter of the
+# usual wait.
 RETRY_GONE = """
     UPDATE frontier f SET due_at = %(at)s, request_reason = %(request_reason)s
       FROM page p
@@ -93,14 +93,15 @@ COUNT_CHECKED = f"""
       FROM (SELECT key, count(*) AS checked, count(*) FILTER (WHERE is_true) AS confirmed, sum(expected) AS expected
               FROM {build_unnest(CHECKED_COLUMNS)} GROUP BY key) x
      WHERE l.domain_id = %(domain_id)s AND l.key = x.key
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 
 
 @dataclass(frozen=True, slots=True)
 class ListChunk:
     """Links of a URL list to admit in one transaction.
 
-    list_key: the list; None for the lists named by robots.txt or at common locations.  depth: the depth of the pages.
+    list_key: the list; None if the links are lists named by robots.txt or at common locations.  depth: the depth of the
+    pages.
     source: the source of the change signals from its dates.  found_by: how the lists among the links were found
     (models/page.py).
     """
@@ -133,7 +134,7 @@ async def admit_list_chunk(
         await fence(connection, lease)
         keys = list({listed.link.key for listed in chunk.links})
         if chunk.list_key is None and len(await _find_known_lists(connection, domain_id, keys)) == len(keys):
-            return ListChunkResult()  # as usual for robots.txt, except the first time
+            return ListChunkResult()  # the usual case for robots.txt, after its first request
         await connection.execute(PREFER_KEY_LOOKUPS)
         opic_batch = await load_opic_batch(
             connection,
@@ -182,7 +183,7 @@ async def admit_list_chunk(
 async def _compare_dates(
     connection: Connection, domain_id: int, chunk: ListChunk, *, at: datetime
 ) -> tuple[ChangeSignal, ...]:
-    """Return the change signals in the dates of a chunk, and store the dates that are newer with their list."""
+    """Return the change signals that follow from the dates of a chunk, and store dates that are newer than before."""
     listed_dates = ((each.link, each.date) for each in chunk.links if each.date is not None)
     dated = {link.key: (link, date) for link, date in listed_dates if not is_in_future(date, now=at)}
     if not dated or chunk.list_key is None:
@@ -228,13 +229,13 @@ async def _add_lists(
 
 
 async def limit_feeds(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> list[Visit]:
-    """Remove the feeds from visits that are known already or exceed the limit of the domain."""
+    """Return the visits without the feeds that are known already or exceed the limit of the domain."""
     named = dict.fromkeys(link.key for visit in visits for link in visit.feeds)
     if not named:
         return list(visits)
     known_lists = await _find_known_lists(connection, domain_id, list(named))
-    room = max(MAX_FEEDS - await fetch_value(connection, COUNT_FEEDS, {"domain_id": domain_id}), 0)
-    admitted = set([key for key in named if key not in known_lists][:room])
+    max_new = max(MAX_FEEDS - await fetch_value(connection, COUNT_FEEDS, {"domain_id": domain_id}), 0)
+    admitted = set([key for key in named if key not in known_lists][:max_new])
     chosen = []
     for visit in visits:
         feeds = tuple(link for link in visit.feeds if link.key in admitted)
@@ -255,18 +256,19 @@ async def write_lists(connection: Connection, domain_id: int, visits: Sequence[V
             onward = visit.links[0]
         if visit.target.list_stats is not None and onward is not None:
             await _add_lists(connection, domain_id, [onward.key], "list", at=at, fetched_first=1)
-        news = visit.list_result
-        if news is not None and news.is_same:
+        result = visit.list_result
+        if result is not None and result.is_same:
             await connection.execute(COUNT_READ, (domain_id, visit.target.key))
-        elif news is not None:
-            values = asdict(news) | {"domain_id": domain_id, "key": visit.target.key, "at": at, "kind": news.kind.value}
-            values |= {"finding": clean_text(news.finding), "informative_reads": int(news.is_informative)}
+        elif result is not None:
+            values = asdict(result) | {"domain_id": domain_id, "key": visit.target.key, "at": at}
+            values |= {"kind": result.kind.value, "finding": clean_text(result.finding)}
+            values |= {"informative_reads": int(result.is_informative)}
             await connection.execute(WRITE_LIST, values)
     await _check_hints(connection, domain_id, visits)
 
 
 async def _check_hints(connection: Connection, domain_id: int, visits: Iterable[Visit]) -> None:
-    """Count the hints that these visits have checked, for the lists that gave them."""
+    """Count the dates that signaled a change (hints) and that these visits have checked, for the lists with them."""
     informative = (visit for visit in visits if visit.change in INFORMATIVE_CHANGES)
     tested = {visit.target.key: visit for visit in informative if visit.expected_change is not None}
     if not tested:

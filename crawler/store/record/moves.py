@@ -1,4 +1,4 @@
-"""Plausibility of moves: what is known about the targets that pages redirect to."""
+"""Plausibility of moves: what is known about the targets to which pages redirect."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -37,7 +37,7 @@ OTHER_MOVES = """
                       AND (v.change = 'moved' OR v.reason = ANY(%(doubts)s)))
      GROUP BY p.led_to
 """
-# Moves to the same target that were confirmed before it became a bulk redirect: such pages are fetched again later.
+# Pages whose move to the same target was recorded before so many pages moved there: they are fetched again later.
 REFETCH_MOVED = """
     UPDATE frontier f SET due_at = %(due_at)s
       FROM page p
@@ -49,10 +49,10 @@ REFETCH_MOVED = """
 
 
 async def judge_moves(db: Database, lease: Lease, visits: Sequence[Visit]) -> list[Visit]:
-    """Return the visits of a batch for recording, without moves that may be an outage (core/visit/lifecycle.py).
+    """Return the visits of a batch as they should be recorded: doubtful moves become other verdicts.
 
-    Redirects that lead back to the page do not count as redirects either. Visits without redirects are returned
-    unchanged without a query. Raise LeaseLost.
+    A move is doubtful if it may be an outage, or if the redirect leads back to the page (core/visit/lifecycle.py,
+    confirm_move). Without redirects, the visits are returned unchanged, without a query. Raise LeaseLost.
     """
     moves = [visit for visit in visits if visit.change is Change.MOVED or visit.status in TEMPORARY_REDIRECTS]
     if not moves:
@@ -105,9 +105,9 @@ async def _count_moves(
     }
     for target, before in await fetch_rows(connection, OTHER_MOVES, values):
         counts[PageKey(target)] += before
-    crowded = [target for target, pages in counts.items() if pages >= lifecycle.BULK_REDIRECT_PAGES]
-    if crowded:
-        values |= {"targets": crowded, "due_at": at + lifecycle.CONFIRM_BULK_REDIRECT_AFTER}
+    bulk_targets = [target for target, pages in counts.items() if pages >= lifecycle.BULK_REDIRECT_PAGES]
+    if bulk_targets:
+        values |= {"targets": bulk_targets, "due_at": at + lifecycle.CONFIRM_BULK_REDIRECT_AFTER}
         await connection.execute(REFETCH_MOVED, values)
     return counts
 

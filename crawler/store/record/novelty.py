@@ -1,7 +1,9 @@
-"""Learning the novelty of URL templates from first visits, and deferring new pages of barren templates.
+"""Learning the novelty of URL templates from first visits, and deferring unfetched pages of barren templates.
 
-Templates are the groups of pages that share a prior; `assign_groups` assigns new pages to them. A deferred page is
-unfetched and has a due time; one page of each template is due per RETRY_INTERVAL.
+Templates are the groups of pages that share a prior; `assign_groups` assigns new pages to them. Their novelty is the
+share of new content in first visits; a *barren* template has almost none. A *section* is the part of the site that
+several templates share. A deferred page is unfetched and has a due time; one page of each template is due per
+RETRY_INTERVAL. For the rules, see core/novelty.py.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -30,7 +32,7 @@ from crawler.store.record.opic import OpicBatch
 from crawler.store.rows import build_unnest, execute, fetch_rows, fetch_value, split_into_columns
 
 MAX_MOVED = 2000  # pages deferred or resumed with one batch
-LINKS_VALUE = 0.5  # share of the value of linked pages of other sections that counts for the linking template
+LINKS_VALUE = 0.5  # factor on the novelty of other sections that counts for a template that links to them
 
 GROUPS = "SELECT template, no FROM prior WHERE domain_id = %s"
 # A new group starts with the prior of the domain.
@@ -40,7 +42,7 @@ ADD_GROUPS = f"""
       FROM {build_unnest("no smallint, template text")}
       JOIN prior d ON d.domain_id = %(domain_id)s AND d.no = 0
     ON CONFLICT DO NOTHING
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 TEMPLATES = """
     SELECT no, template, first_visits, novelty, deferred_until, is_moving FROM prior WHERE domain_id = %s AND no > 0
 """
@@ -52,22 +54,22 @@ PUT_TEMPLATES = f"""
      WHERE p.domain_id = %(domain_id)s AND p.no = x.no
        AND (p.first_visits, p.novelty, p.deferred_until, p.is_moving)
            IS DISTINCT FROM (x.visits, x.found, x.deferred_until, x.is_moving)
-"""  # noqa: S608  only our own columns are put in
-# Defers the pages that would come next, except dispatched ones: they are being fetched, which would waste their due
-# times. Boosted and requested pages are never deferred.
+"""  # noqa: S608  only our own columns are inserted
+# Defers the pages that would come next, except dispatched ones, which are being fetched. Boosted and requested pages
+# are never deferred.
 DEFER_PAGES = """
     WITH chosen AS (
         SELECT key, row_number() OVER (ORDER BY rank DESC, key) AS place
           FROM (SELECT key, rank FROM frontier
                  WHERE domain_id = %(domain_id)s AND state = 'unfetched' AND due_at IS NULL AND NOT boosted
-                   AND request_reason = 0 AND section = %(no)s AND key <> ALL(%(handed_out)s::bytea[])
+                   AND request_reason = 0 AND section = %(no)s AND key <> ALL(%(dispatched)s::bytea[])
                  ORDER BY rank DESC, key LIMIT %(most)s) f)
     UPDATE frontier f SET due_at = least(%(after)s + chosen.place * %(every)s::interval, %(last)s) FROM chosen
      WHERE f.domain_id = %(domain_id)s AND f.key = chosen.key
 """
 HAS_UNDEFERRED = """
     SELECT count(*) > 0 FROM frontier
-     WHERE domain_id = %(domain_id)s AND key = ANY(%(handed_out)s::bytea[]) AND state = 'unfetched' AND due_at IS NULL
+     WHERE domain_id = %(domain_id)s AND key = ANY(%(dispatched)s::bytea[]) AND state = 'unfetched' AND due_at IS NULL
        AND NOT boosted AND request_reason = 0 AND section = %(no)s
 """
 RESUME_PAGES = """
@@ -81,7 +83,7 @@ RESUME_PAGES = """
 
 @dataclass(frozen=True, slots=True)
 class Deferral:
-    """A change of a section, given by one of its pages: its new pages are deferred from now on, or resumed."""
+    """A change of a section: its unfetched pages are deferred from now on, or resumed. url: one of its pages."""
 
     url: Url
     at: datetime
@@ -101,7 +103,7 @@ class NoveltyBatch:
     _sections: dict[str, NoveltyEvidence] = field(default_factory=dict)
 
     def learn_visit(self, visit: Visit, new_urls: Iterable[Url], opic_batch: OpicBatch) -> None:
-        """Learn from a first visit. new_urls: the pages that it discovered and that are not deferred."""
+        """Learn from a visit if it is a page's first. new_urls: the pages that it discovered, except deferred ones."""
         novelty = self._compute_novelty(visit, opic_batch)
         if novelty is None:
             return
@@ -117,7 +119,7 @@ class NoveltyBatch:
             self._toggle_deferral(visit.target.url, template_novelty, visit.at)
 
     def _compute_novelty(self, visit: Visit, opic_batch: OpicBatch) -> float | None:
-        """Return the novelty of a first visit, 0 to 1, or None if it says nothing about its template."""
+        """Return the novelty of a first visit, 0 to 1; None for other visits, or if it cannot be judged."""
         if visit.target.state is not State.UNFETCHED:
             return None
         if visit.sample is not None:
@@ -125,7 +127,7 @@ class NoveltyBatch:
         if visit.state is State.GONE or visit.status in (404, 410):
             return 0.0 if visit.target.depth else None  # a dead seed says nothing about links
         if visit.signals is not None:
-            return None  # possibly a wall that hides the page
+            return None  # possibly a soft error, such as a login page
         led_to = visit.moved_to.key if visit.moved_to else visit.led_to
         position = opic_batch.positions.get(led_to) if led_to else None
         return 0.0 if position and position.found_at is None else None  # 0: it redirects to an existing page
@@ -163,7 +165,7 @@ class NoveltyBatch:
         self._sections.pop(section, None)
 
     def _is_barren(self, template: str, template_novelty: TemplateNovelty) -> bool:
-        """Return whether a template brings nothing new. The group of all other templates never counts as barren."""
+        """Return whether a template brings nothing new. The group of all other templates is never barren."""
         return template != OTHER_TEMPLATES and is_barren(template_novelty, self._sum_section(get_section(template)))
 
     def _estimate_share(self, template: str) -> float:
@@ -180,7 +182,7 @@ class NoveltyBatch:
         return choose_group(url, self.templates)
 
     def _get_template(self, template: str) -> TemplateNovelty:
-        """Return a template, new without evidence; it gets its number when a page of it is stored."""
+        """Return the novelty of a template. A new one has no evidence, and no number until a page of it is stored."""
         return self.templates.setdefault(template, TemplateNovelty(0))
 
 
@@ -209,9 +211,10 @@ async def write_novelty(
 ) -> None:
     """Store the novelty, and defer or resume existing pages. Call this after new pages are written.
 
-    dispatched: pages that are being fetched; None if unknown: then the next record defers and resumes pages.
+    dispatched: pages that are being fetched. If None (unknown), pages are deferred or resumed when the next batch is
+    recorded.
     """
-    if not all(each.no for each in batch.templates.values()):  # their groups were added with their pages
+    if not all(each.no for each in batch.templates.values()):  # new groups got their numbers when pages were written
         groups: dict[str, int] = dict(await fetch_rows(connection, GROUPS, (domain_id,)))
         for template, template_novelty in batch.templates.items():
             template_novelty.no = groups.get(template, 0)
@@ -234,7 +237,7 @@ async def _move_pages(
     if novelty.deferred_until is None:
         return await execute(connection, RESUME_PAGES, values) == MAX_MOVED
     after = max(novelty.deferred_until, at)
-    values |= {"after": after, "every": RETRY_INTERVAL, "last": at + MAX_WAIT, "handed_out": list(dispatched)}
+    values |= {"after": after, "every": RETRY_INTERVAL, "last": at + MAX_WAIT, "dispatched": list(dispatched)}
     moved_count = await execute(connection, DEFER_PAGES, values)
     novelty.deferred_until = min(after + moved_count * RETRY_INTERVAL, at + MAX_WAIT)
     return moved_count == MAX_MOVED or bool(await fetch_value(connection, HAS_UNDEFERRED, values))

@@ -1,4 +1,7 @@
-"""The OPIC economy of a domain while a batch is recorded: the pages that take part and the cash that each receives."""
+"""The OPIC economy of a domain while a batch is recorded: the pages that take part and the cash that each receives.
+
+For the terms, see core/opic/opic.py and docs/importance.md.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -33,20 +36,21 @@ ECONOMY_COLUMNS = ("virtual_page_cash", "dormant", "clock", "newcomers_cash", "n
 WRITE_DOMAIN = f"""
     UPDATE domain_state SET {", ".join(f"{name} = %({name})s" for name in ECONOMY_COLUMNS)}, tracked = %(tracked)s
      WHERE domain_id = %(domain_id)s
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 WRITE_POOLS = f"""
     UPDATE pool p SET pages = x.pages, dividend = x.dividend
       FROM {build_unnest("pool smallint, pages bigint, dividend bigint")}
      WHERE p.domain_id = %(domain_id)s AND p.pool = x.pool
        AND (p.pages, p.dividend) IS DISTINCT FROM (x.pages, x.dividend)
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 ACCOUNT_COLUMNS = "key bytea, pool smallint, net bigint, history float8, clock float8"
 WRITE_ACCOUNTS = f"""
     INSERT INTO cash (domain_id, key, pool, net, history, clock)
     SELECT %(domain_id)s, * FROM {build_unnest(ACCOUNT_COLUMNS)}
     ON CONFLICT (domain_id, key) DO UPDATE SET {build_upsert_set(("pool", "net", "history", "clock"))}
 """  # noqa: S608  likewise
-# One update for each page that receives cash, from any number of links. The rank of an unfetched page follows its net.
+# One update for each page that receives cash, from any number of links. Returns the unfetched ones (pools 0 and 2),
+# because their rank depends on their net.
 PAY = f"""
     WITH paid AS (
         UPDATE cash c SET net = c.net + x.cash
@@ -69,7 +73,10 @@ DELETE_ACCOUNTS = "DELETE FROM cash WHERE domain_id = %s AND key = ANY(%s)"
 
 @dataclass(slots=True)
 class OpicBatch:
-    """The part of a domain's OPIC economy that one batch needs."""
+    """The part of a domain's OPIC economy that one batch needs.
+
+    moved_to: the target of each page that has moved.  removed: pages that have left the economy.
+    """
 
     economy: Economy
     settings: DomainSettings
@@ -101,13 +108,13 @@ class OpicBatch:
         return True
 
     def admit_page(self, key: PageKey, url: Url, *, depth: int) -> PagePosition:
-        """Admit a page discovered by a link. It starts with its endowment, to which the share of the link is added."""
+        """Admit a page discovered by a link. It starts with its endowment; the link pays it later."""
         position = self.add_page(key, url, State.UNFETCHED, depth=depth)
         self.economy.admit_page(key, self._choose_pool(position))
         return position
 
     def add_page(self, key: PageKey, url: Url, state: State, *, depth: int) -> PagePosition:
-        """Add a page, without a part in the economy."""
+        """Add a page that takes no part in the economy."""
         self.tracked += 1
         ordering = self.ordering
         position = PagePosition(state, depth, boosted=ordering.is_boosted(url), url_score=ordering.score_url(url))
@@ -121,8 +128,8 @@ class OpicBatch:
 
         links: in the order of the page. Breadth first: pages that have no place yet, or were found nearer to a seed,
         are appended to the queue of their level. Depth first: all of them come next, the first link on top. Pages that
-        were found before move up, because the textbook's recursion enters a page from the one that it is reading, not
-        from the one that named it first.
+        were found before move up, as in the textbook's recursion: it enters a page from the one that it is reading, not
+        from the first one that linked to it.
         """
         if self.queue is None:
             return
@@ -161,7 +168,7 @@ class OpicBatch:
             self._remove_page(key, successor=visit.moved_to.key if visit.moved_to else None)
             return
         if visit.recipients is not None:
-            # No link led to a seed, so it says nothing about the pages that links discover.
+            # Seeds (depth 0) do not count in the estimate for pages that links discover.
             self._pay_recipients(visit, is_first_visit=before is State.UNFETCHED and position.depth > 0)
         self.economy.change_pool(key, self._choose_pool(position))
 
@@ -190,7 +197,10 @@ class OpicBatch:
             self.economy.pay_page(payee, cash)
 
     def find_payee(self, key: PageKey) -> PageKey | None:
-        """Return the page, or the end of its chain of moves; None if that takes no part in the economy."""
+        """Return the page that receives cash for a page: itself, or the end of its chain of moves.
+
+        Return None if that page takes no part in the economy.
+        """
         for _ in range(MAX_MOVES):
             position = self.positions.get(key)
             if position is None:
@@ -204,8 +214,9 @@ class OpicBatch:
         return None
 
     def _remove_page(self, key: PageKey, *, successor: PageKey | None) -> None:
-        """Remove a page from the economy. A successor receives its cash and history, else the virtual page its cash.
+        """Remove a page from the economy.
 
+        A successor receives its cash and its history; without one, the virtual page receives the cash.
         Both histories are brought to the same clock before they are added.
         """
         economy = self.economy
@@ -224,12 +235,12 @@ class OpicBatch:
                 update_history(p.history, 0.0, clock_before=p.clock, clock_now=now, window=economy.window)
                 for p in (account, payee_account)
                 if p is payee_account
-                or p.history > 0  # the debt of an endowment is not inherited: the endowment is dormant again
+                or p.history > 0  # a negative history is not inherited: it offsets the endowment, now dormant again
             )
             payee_account.clock = now
 
     def compute_rank(self, key: PageKey, net: int, clock: float) -> int:
-        """Return the rank of an unfetched page in discovery order. By cash, it depends on net but not on dividends.
+        """Return the rank of an unfetched page in discovery order. In orders by cash, it follows from the net.
 
         clock: the clock of the domain when the page was discovered.
         """
@@ -240,7 +251,10 @@ class OpicBatch:
         return self.ordering.compute_rank(cash, url_score=position.url_score)
 
     def compute_new_ranks(self, accounts: Mapping[PageKey, tuple[int, float]]) -> dict[PageKey, int]:
-        """Return the ranks that differ from the stored ones, by net and clock or by queue."""
+        """Return the ranks that differ from the stored ones.
+
+        accounts: the net and the clock of unfetched pages; not used in breadth-first and depth-first order.
+        """
         if self.ordering.order.is_by_position:
             queued = ((key, self.positions[key]) for key in self.queued)
             stored = ((key, each) for key, each in queued if each.found_at is None)
@@ -260,7 +274,7 @@ async def load_opic_batch(
 ) -> OpicBatch:
     """Read what the visits need: the domain's economy, positions of pages, and accounts of the visited pages.
 
-    listed_depths: pages without a visit, such as entries of a list, with their depths.
+    listed_depths: further pages to load, such as the entries of a URL list, with their depths.
     """
     row = await fetch_dict(connection, ECONOMY, (domain_id,))
     assert row is not None  # the caller has found the lease in this row
@@ -285,7 +299,7 @@ async def load_opic_batch(
     if settings.ordering.order.is_by_position:
         depths = {visit.target.depth + 1 for visit in visits} | set(listed_depths.values())
         opic_batch.queue = await load_queue(connection, domain_id, settings.ordering.order, depths)
-    payees = {opic_batch.find_payee(successor) for successor in successors} - {None}  # of the cash of moved pages
+    payees = {opic_batch.find_payee(successor) for successor in successors} - {None}  # they get the cash of moved pages
     paid_keys = list(visited_keys | successors | payees)
     accounts = await fetch_rows(connection, ACCOUNTS, (domain_id, paid_keys), binary=True)
     for key, pool, net, history, account_clock in accounts:
@@ -294,7 +308,7 @@ async def load_opic_batch(
 
 
 async def write_opic_batch(connection: Connection, domain_id: int, opic_batch: OpicBatch) -> None:
-    """Write back what changed. Pages that received cash but were not loaded get one update each."""
+    """Write back what changed."""
     economy = opic_batch.economy
     if opic_batch.removed:
         await connection.execute(DELETE_ACCOUNTS, (domain_id, list(opic_batch.removed)))

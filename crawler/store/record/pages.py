@@ -1,4 +1,4 @@
-"""Writing the pages of a batch: their facts, due times, links and versions."""
+"""Writing the pages of a batch: their columns, due times, links and versions."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import fields
@@ -43,7 +43,7 @@ WRITE_PAGES = f"""
            magnitude_total = x.magnitude_total, magnitude_changes = x.magnitude_changes,
            moved_to = CASE WHEN x.good AND x.reason <> %(bulk_redirect)s THEN x.moved_to
                            ELSE coalesce(x.moved_to, p.moved_to) END,
-           led_to = coalesce(x.led_to, p.led_to),  -- a bulk redirect is found by the common target
+           led_to = coalesce(x.led_to, p.led_to),  -- the target of its last redirect; bulk redirects are found by it
            last_good_at = CASE WHEN x.good THEN x.at ELSE p.last_good_at END,
            missing_since = CASE WHEN x.good THEN NULL ELSE x.missing_since END,
            last_change_at = CASE WHEN x.changed THEN x.at ELSE p.last_change_at END,
@@ -64,7 +64,7 @@ WRITE_PAGES = f"""
            is_rendered = coalesce(x.is_rendered, p.is_rendered)
       FROM {build_unnest(PAGE_COLUMNS)}
      WHERE p.domain_id = %(domain_id)s AND p.key = x.key
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 WRITE_FRONTIER = f"""
     UPDATE frontier f
        SET state = x.state, due_at = x.due_at, request_reason = x.request_reason,
@@ -96,11 +96,14 @@ REQUEST_RENDERS = """
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s::bytea[]) AND state = 'fetched'
        AND request_reason NOT IN (1, 4, 5)
 """
-CHANGES_REMEMBERED = 20  # window of the mean in page.announces; starts from one assumed change without new pages
-FORGOTTEN_DIGEST = b""  # in place of the body's digest: parse the page again even if unchanged (inbox.py, MAKE_DUE)
+# Number of changes over which page.announces is averaged; it starts from one assumed change without new pages.
+CHANGES_REMEMBERED = 20
+# Replaces the digest of the body to request a full recrawl (inbox.py, MAKE_DUE): the page is parsed even if unchanged.
+FORGOTTEN_DIGEST = b""
 
 
 async def write_pages(connection: Connection, domain_id: int, opic_batch: OpicBatch, visits: Sequence[Visit]) -> None:
+    """Update the rows of the visited pages in tables page and frontier."""
     rows = [_build_page_row(visit, opic_batch) for visit in visits]
     columns: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
     columns |= {"domain_id": domain_id, "bulk_redirect": BULK_REDIRECT, "most": CHANGES_REMEMBERED}
@@ -133,9 +136,8 @@ def _build_page_row(visit: Visit, opic_batch: OpicBatch) -> dict[str, Any]:
         "rate_b": float(rates[1]),
         "magnitude_total": visit.magnitudes.total,
         "magnitude_changes": visit.magnitudes.changes,
-        "moved_to": successor
-        if successor in opic_batch.positions
-        else None,  # else it is out of scope, or not admitted
+        # None if the target is out of scope or was not admitted.
+        "moved_to": successor if successor in opic_batch.positions else None,
         "good": visit.is_good,
         "changed": visit.change is Change.CHANGED,
         "announced": opic_batch.announced.get(visit.target.key, 0.0),
@@ -152,6 +154,7 @@ def _build_page_row(visit: Visit, opic_batch: OpicBatch) -> dict[str, Any]:
 
 
 async def write_links(connection: Connection, domain_id: int, opic_batch: OpicBatch, visits: Sequence[Visit]) -> None:
+    """Write the links of pages whose links have changed, and the depths that links have lowered."""
     read = (visit for visit in visits if visit.links is not None)
     found = ((visit.target, (visit.recipients or (), visit.external_links or ())) for visit in read)
     changed = {target.key: links for target, links in found if links != (target.outlinks, target.external_links)}
@@ -170,6 +173,7 @@ async def write_links(connection: Connection, domain_id: int, opic_batch: OpicBa
 
 
 async def write_versions(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
+    """Write the new versions of the visited pages with their bodies."""
     new_versions = [(visit, visit.snapshot) for visit in visits if visit.snapshot is not None]
     if not new_versions:
         return

@@ -10,7 +10,7 @@ from crawler.core.visit.visit import State
 from crawler.store.database import Connection
 from crawler.store.rows import build_unnest, fetch_rows, fetch_value
 
-MAX_MOVES = 5  # length of a chain of moves; the cash of longer chains goes to the virtual page
+MAX_MOVES = 5  # maximum length of a chain of moves; the cash of longer chains goes to the virtual page
 IN_ECONOMY = frozenset({State.UNFETCHED, State.FETCHED})  # pages in OPIC, with a row in cash
 
 
@@ -26,12 +26,13 @@ WAITING_RANKS = " UNION ALL ".join(
           WHERE domain_id = %(domain_id)s AND {pool} AND state = 'unfetched' AND due_at IS NULL {{}} LIMIT 1)"""  # noqa: S608
     for pool in ("NOT boosted", "boosted")
 )
-# The place of the next discovered page: after the last waiting page of a level, or before the first of all.
+# The lowest rank of the waiting pages of each level (breadth first).
 LAST_RANKS = f"""
     SELECT x.level, min(e.rank) FROM {build_unnest("level int, least int, first int")}
      CROSS JOIN LATERAL ({WAITING_RANKS.replace("{}", "AND rank BETWEEN x.least AND x.first ORDER BY rank")}) e
      GROUP BY 1
-"""  # noqa: S608  only our own conditions are put in
+"""  # noqa: S608  only our own conditions are inserted
+# The highest rank of all waiting pages (depth first).
 TOP_RANK = f"SELECT max(rank) FROM ({WAITING_RANKS.replace('{}', 'ORDER BY rank DESC')}) x"  # noqa: S608  likewise
 
 
@@ -46,9 +47,9 @@ class PagePosition:
     rank: int = 0
     level: int | None = None  # the depth that determined its rank; None if it has none yet
     found_at: datetime | None = None  # when this batch discovered it, or None
-    is_nearer: bool = False
+    is_nearer: bool = False  # whether its stored depth must be lowered
     deferred_until: datetime | None = None  # for a deferred new page
-    rates: tuple[float, float] = (0.0, 0.0)  # evidence of the rate of a new page, besides its group's prior
+    rates: tuple[float, float] = (0.0, 0.0)  # rate_a and rate_b of a new page (core/freshness/prior.py)
     redirects: int = 0  # length of the redirect chain from a link to it
     head_start: int = 0  # cash added by its score to its rank while it is unfetched
 
@@ -63,7 +64,7 @@ class PagePosition:
         return self.found_at + REVISIT_EXCLUDED_AFTER
 
     def lower_depth(self, depth: int) -> None:
-        """Apply a link to the page at this depth; the minimum depth counts."""
+        """Apply a link to the page: `depth` is its new depth if it is lower."""
         if depth < self.depth:
             self.depth = depth
             self.is_nearer = self.found_at is None

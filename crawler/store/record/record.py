@@ -44,7 +44,7 @@ ADVANCE_DOMAIN = f"""
            {budgets.LEDGER_COLUMNS},
            rejections = CASE WHEN %(good)s THEN 0 ELSE rejections END, costs = %(costs)s
      WHERE domain_id = %(domain_id)s
-"""  # noqa: S608  only our own statement is put in
+"""  # noqa: S608  only our own statement is inserted
 VISIT_COLUMNS = """
     domain_id int8, key bytea, at timestamptz, outcome text, status int2, reason text,
     change text, evidence text, distance_bits int2, parts text, magnitude float8,
@@ -59,13 +59,13 @@ IS_RECORDED = "SELECT EXISTS (SELECT FROM visit WHERE domain_id = %s AND key = %
 class Batch:
     """Visits to record in one transaction, at least one, and what belongs to them.
 
-    max_pages: the page limit of the domain; links to further pages pay the virtual page.  refund: requests debited from
-    the day's budget but not sent, and the bytes debited in advance for the bytes that the visits received.
+    max_pages: the page limit of the domain; cash for links to further pages goes to the virtual page.  refund: requests
+    debited from the day's budget but not sent, and the bytes that were debited in advance for these visits.
     is_shared: also charge the budget of all domains together.  suspension: suspend the domain because of one of these
     visits.  mask, soft_errors, renders: what the visits taught about the domain; None if nothing.  edit: a change of
-    the domain's boilerplate, reported together with the mask that includes it.  signals: change signals from these
-    visits; they are put into the inbox.  page_score: a score of unfetched pages, for the discovery order.
-    dispatched: pages that are being fetched; may include those of these visits.  to_render: stored pages to render
+    the domain's boilerplate to report, which `mask` already includes.  signals: change signals from these visits; they
+    are put into the inbox.  page_score: a score of unfetched pages, for the discovery order.
+    dispatched: pages that are being fetched, with or without those of these visits.  to_render: stored pages to render
     as soon as possible.
     """
 
@@ -93,7 +93,7 @@ async def record_visits(db: Database, lease: Lease, batch: Batch, *, retrying: b
     """Record a batch in one transaction and return the number of admitted pages that may be fetched now.
 
     The transaction checks and renews the lease and writes visits, snapshots, new pages, cash, due times and events.
-    retrying: an earlier try may or may not have been committed; the batch is not applied twice.
+    retrying: an earlier try may have been committed; if so, do nothing and return 0.
     Raise LeaseLost, without any change, if another worker holds the domain.
     """
     domain_id, visits = lease.domain.id, batch.visits
@@ -178,14 +178,14 @@ def _update_costs(costs: Costs, visits: Sequence[Visit]) -> Costs:
             if visit.head_outcome is not None:
                 kind, requests = RequestKind.HEAD, requests + (visit.head_outcome is not HeadOutcome.BODY_SKIPPED)
             version = visit.snapshot.version if visit.snapshot is not None else visit.target.version
-            if version is not None and version.is_rendered:  # the page is stored as rendered
+            if version is not None and version.is_rendered:
                 kind, requests = RequestKind.RENDER, requests + visit.rendering.requests
             costs = learn_cost(costs, kind, requests=requests, received_bytes=visit.received_bytes)
     return costs
 
 
 def _build_visit_row(domain_id: int, visit: Visit) -> tuple[Any, ...]:
-    """Return a row of VISIT_COLUMNS: outcome, change, exchange, rendering and plan of a visit."""
+    """Return the row of a visit, in the order of VISIT_COLUMNS."""
     target, verdict, rendering = visit.target, visit.verdict, visit.rendering
     outcome_values = (domain_id, target.key, visit.at, visit.outcome, visit.status, clean_text(visit.reason))
     evidence, bits = verdict.evidence.value, verdict.distance_bits
@@ -194,7 +194,7 @@ def _build_visit_row(domain_id: int, visit: Visit) -> tuple[Any, ...]:
     elapsed_ms = round(visit.elapsed.total_seconds() * 1000)
     exchange_values = (visit.conditional, requests, visit.received_bytes, visit.saved_bytes, elapsed_ms)
     cash = target.cash if visit.recipients is not None else 0
-    # Visits requested because of the canonical page would bias the calibration.
+    # Visits that were requested because the canonical page changed would bias the calibration.
     expected = None if target.requested is RequestReason.BY_CANONICAL else visit.expected_change
     plan_values = (cash, target.terms.shadow_price, target.requested is RequestReason.BY_AUDIT, expected, visit.due_at)
     render_values = (rendering.outcome, rendering.added_words, rendering.added_links)

@@ -11,7 +11,7 @@ LOCK = """
     SELECT last_visit_at, holder FROM domain_state WHERE domain_id = %(id)s FOR UPDATE
 """
 IS_LEASED = "SELECT FROM domain_state WHERE domain_id = %(id)s AND leased_until > clock_timestamp()"
-# Pages that were postponed or deferred by that clock without a visit.
+# Pages that were not visited, but whose due times were computed by that clock.
 RESET_DEFERRED = """
     UPDATE frontier f SET due_at = %(at)s
       FROM page p, domain_state s
@@ -29,11 +29,11 @@ TIMES = ("last_visit_at", "last_good_at", "last_change_at", "missing_since", "wi
 PAGES = f"""
     UPDATE page SET first_seen_at = least(first_seen_at, %(at)s),
            {", ".join(f"{name} = CASE WHEN {name} > %(at)s THEN %(at)s ELSE {name} END" for name in TIMES)},
-           signaled_at = ARRAY(SELECT CASE WHEN told IS NOT NULL THEN least(told, %(at)s) END
-                                  FROM unnest(signaled_at) WITH ORDINALITY s(told, n) ORDER BY n)
+           signaled_at = ARRAY(SELECT CASE WHEN signal_at IS NOT NULL THEN least(signal_at, %(at)s) END
+                                  FROM unnest(signaled_at) WITH ORDINALITY s(signal_at, n) ORDER BY n)
      WHERE domain_id = %(id)s
        AND greatest(first_seen_at, last_visit_at, missing_since, withheld_since, %(at)s) > %(at)s
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 # Several visits of one page keep their order, a microsecond apart.
 VISITS = """
     WITH ahead AS (

@@ -1,4 +1,4 @@
-"""Shared schedules of pages with equal texts: proposed by the plan, started under a lease, checked by each record.
+"""Shared schedules of pages with equal texts: proposed by the plan, started and checked when visits are recorded.
 
 A duplicate follows the schedule of its canonical page. It is visited at longer intervals to check that the texts are
 still equal, and when the canonical page has changed.
@@ -29,10 +29,10 @@ from crawler.store.rows import build_unnest, fetch_all, fetch_rows, fetch_value,
 
 PAIRS_CHUNK = 1000  # pairs in one row of the inbox
 MAX_PAIRS = 20_000  # pairs in one plan; the next plan finds the rest
-MAX_REQUESTED = 500  # duplicates requested by one record, the longest unvisited first; others wait for their own check
-MAX_UNLINKED = 500  # duplicates released by one record; others wait for the next visit of the canonical page
+MAX_REQUESTED = 500  # duplicates requested by one batch, the longest unvisited first; others wait for their own check
+MAX_UNLINKED = 500  # duplicates released by one batch; others wait for the next visit of the canonical page
 LAST_VISITS = 3  # visits of a canonical page before the one that found a change
-MAX_CHANGED = 2  # with that many changes among them, it changes at most visits, so sharing its schedule saves none
+MAX_CHANGED = 2  # if so many of LAST_VISITS found a change, sharing the schedule saves no visits
 MAX_FAILURES = 3  # consecutive failures after which a canonical page loses its duplicates
 
 IS_WAITING = "SELECT EXISTS (SELECT FROM inbox WHERE domain_id = %(domain_id)s AND kind = 'share')"
@@ -73,8 +73,8 @@ LINK_DUPLICATES = f"""
        AND NOT EXISTS (SELECT FROM page o WHERE o.domain_id = %(domain_id)s AND o.canonical = x.key)
        AND EXISTS (SELECT FROM domain d WHERE d.id = %(domain_id)s AND d.revisit = 'value')
  RETURNING p.key
-"""  # noqa: S608  only our own columns are put in
-# A copy needs no further check: it was visited, and its text was equal to that of the canonical page.
+"""  # noqa: S608  only our own columns are inserted
+# A copy needs no further check now: it was visited, and its text was equal to that of the canonical page.
 SUSPEND_COPIES = """
     UPDATE frontier f SET due_at = greatest(f.due_at, p.last_visit_at + %(wait)s)
       FROM page p
@@ -109,9 +109,10 @@ REQUEST_DUPLICATES = """
        SET due_at = least(f.due_at, %(at)s),
            request_reason = CASE f.request_reason WHEN 0 THEN %(request_reason)s ELSE f.request_reason END
       FROM (SELECT key FROM page
-             WHERE domain_id = %(domain_id)s AND canonical = ANY(%(news)s::bytea[]) AND key <> ALL(%(keys)s::bytea[])
-               AND failures = 0 AND (NOT is_copy OR canonical = ANY(%(away)s::bytea[]))
-             ORDER BY last_visit_at LIMIT %(most)s) p
+             WHERE domain_id = %(domain_id)s AND canonical = ANY(%(changed_or_lost)s::bytea[])
+               AND key <> ALL(%(keys)s::bytea[]) AND failures = 0
+               AND (NOT is_copy OR canonical = ANY(%(lost)s::bytea[]))
+             ORDER BY last_visit_at LIMIT %(max_requested)s) p
      WHERE f.domain_id = %(domain_id)s AND f.key = p.key AND f.state = 'fetched'
 """
 # Changed canonical pages that also changed in most of their last visits. The current visit is not written yet.
@@ -126,9 +127,9 @@ OFTEN_CHANGED = """
 # Releases the same pages that REQUEST_DUPLICATES requests: the longest unvisited.
 UNLINK_DUPLICATES = """
     UPDATE page p SET canonical = NULL, is_copy = false
-      FROM (SELECT key FROM page WHERE domain_id = %(domain_id)s AND canonical = ANY(%(lost)s::bytea[])
-                                   AND (NOT is_copy OR canonical = ANY(%(away)s::bytea[]))
-             ORDER BY last_visit_at LIMIT %(most_left)s) x
+      FROM (SELECT key FROM page WHERE domain_id = %(domain_id)s AND canonical = ANY(%(lost_or_often_changed)s::bytea[])
+                                   AND (NOT is_copy OR canonical = ANY(%(lost)s::bytea[]))
+             ORDER BY last_visit_at LIMIT %(max_unlinked)s) x
      WHERE p.domain_id = %(domain_id)s AND p.key = x.key
 """
 
@@ -161,8 +162,8 @@ async def begin_sharing(
 ) -> None:
     """Make pages with equal texts share the schedule of their canonical page, within the lease holder's transaction.
 
-    Each duplicate is visited once more by its own schedule, as the first check. Copies are not, if copy_wait is given:
-    equal visits of the two URLs are enough.
+    Each duplicate is visited once more by its own schedule, as the first check.
+    copy_wait: the wait until the first check of a page whose URL shows that it is a copy; None: as for others.
     """
     await connection.execute(PREFER_KEY_LOOKUPS)
     values = split_into_columns(PAIR_COLUMNS, [(pair.canonical, pair.key, pair.is_copy) for pair in pairs])
@@ -172,8 +173,10 @@ async def begin_sharing(
 
 
 async def update_schedules(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
-    """Apply a batch to shared schedules: suspend or release checked duplicates, request those of changed pages.
+    """Apply a batch of visits to shared schedules.
 
+    A duplicate that was visited waits for its next check, or has its own schedule again if its text differs. The
+    duplicates of canonical pages that changed, failed repeatedly or are gone are requested.
     Call this after the pages and due times of the batch are written.
     """
     good = {visit.target.key: visit for visit in visits if visit.is_good}
@@ -188,15 +191,16 @@ async def update_schedules(connection: Connection, domain_id: int, visits: Seque
         suspensions = [(key, _compute_suspension(good[key], is_copy=is_copy)) for key, is_copy in duplicates]
         columns = split_into_columns(SUSPENSION_COLUMNS, suspensions)
         await connection.execute(SUSPEND_DUPLICATES, values | columns, binary=True)
+    # Pages that cannot be canonical any more.
     lost = [visit.target.key for visit in visits if visit.state is not State.FETCHED or visit.failures >= MAX_FAILURES]
     changed = [key for key, visit in good.items() if visit.change is Change.CHANGED]
     changed_or_lost = lost + changed
     if changed_or_lost:
         changed_params = values | {"changed": changed, "visits": LAST_VISITS, "many": MAX_CHANGED}
         often_changed = await fetch_all(connection, scalar_row, OFTEN_CHANGED, changed_params, binary=True)
-        values |= {"news": changed_or_lost, "away": lost, "lost": lost + often_changed, "most": MAX_REQUESTED}
-        values |= {"most_left": MAX_UNLINKED, "request_reason": RequestReason.BY_CANONICAL.value}
-        values |= {"at": max(visit.at for visit in visits)}
+        values |= {"changed_or_lost": changed_or_lost, "lost": lost, "lost_or_often_changed": lost + often_changed}
+        values |= {"max_requested": MAX_REQUESTED, "max_unlinked": MAX_UNLINKED}
+        values |= {"request_reason": RequestReason.BY_CANONICAL.value, "at": max(visit.at for visit in visits)}
         await connection.execute(REQUEST_DUPLICATES, values, binary=True)
         await connection.execute(UNLINK_DUPLICATES, values, binary=True)
 

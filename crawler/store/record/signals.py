@@ -15,8 +15,8 @@ from crawler.store.rows import fetch_rows
 
 MAX_AHEAD = timedelta(days=1)  # a date without time may mean the end of the day; later dates come from a wrong clock
 
-# Not reported as hints: sitemaps often give all pages a new date, and hub pages list pages that are
-# fetched soon anyway.
+# The signals of these sources are not reported as hint events: sitemaps often give all pages a new date, and pages that
+# a hub links to are fetched soon anyway.
 NO_HINT_SOURCES = frozenset({SignalSource.SITEMAP, SignalSource.HUB})
 
 # A signal counts once, and only if the page was not visited since.
@@ -48,7 +48,7 @@ async def apply_signals(
     at: datetime,
     defaults: CrawlDefaults | None,
 ) -> list[Url]:
-    """Count signals of one source, update the due times of their pages, and return the URLs that are no pages yet.
+    """Count signals of one source, update the due times of their pages, and return the URLs that are not pages yet.
 
     URLs excluded by the domain's scope are ignored.  defaults: used for scoring; None: keep the due times.
     """

@@ -1,9 +1,9 @@
 """Queries for users: pages, reports, changes, explanations, duplicates, checks.
 
-`read_domain_report` reports the freshness of a domain, `explain_url` why a page was or was not visited,
+`read_domain_report` returns the freshness of a domain, `explain_url` why a page was or was not visited,
 `list_newest_changes` and `read_feed` what changed, `read_version` the content of a page at an instant, and
-`check_invariants` whether the invariants hold. A crawl uses only `append_to_feed` and `count_after_crawl`. This package
-may use all packages of the store but plan and retention.
+`check_invariants` which invariants are violated. A crawl uses only `append_to_feed` and `count_after_crawl`. This
+package may use all packages of the store but plan and retention.
 """
 
 from crawler.store.report.checks import Finding, check_invariants, count_domains
@@ -59,16 +59,16 @@ from crawler.store.report.freshness import (
 )
 from crawler.store.report.gauges import CalibrationGauge, DomainGauge, read_domain_gauges
 from crawler.store.report.history import PastFreshness, read_freshness_history
-from crawler.store.report.lists import (
+from crawler.store.report.pages import PageLine, list_top_pages, read_target
+from crawler.store.report.sql import QueryResult, ReaderRole, grant_reading, revoke_reading, run_query
+from crawler.store.report.url_lists import (
     AnnouncedDate,
     ListReport,
     SourceReport,
     list_announced_dates,
     list_signal_sources,
-    list_url_lists,
+    read_url_lists,
 )
-from crawler.store.report.pages import PageLine, list_top_pages, read_target
-from crawler.store.report.sql import QueryResult, ReaderRole, grant_reading, revoke_reading, run_query
 from crawler.store.report.versions import (
     PageVersion,
     PastPage,

@@ -68,7 +68,7 @@ WRONG_BANDS = """
                    FROM fingerprint_band WHERE domain_id = %(domain_id)s GROUP BY fingerprint) b USING (fingerprint)
      WHERE p IS NULL OR coalesce(b.bands, 0) <> 4
 """
-# The first page that is due before its domain wakes. A row in the inbox wakes the domain, too.
+# The first page that is due before its domain wakes. A domain with rows in its inbox can be claimed at any time.
 EARLIEST_DUE = """
     SELECT s.wake_at, s.paced_until, d.hours, p.url AS page, x.due_at
       FROM domain_state s
@@ -102,7 +102,7 @@ DISORDERLY_FEED = """
      WHERE number <> before + 1
      ORDER BY position LIMIT 1
 """
-# Deleted changes leave gaps between the positions of other domains. The gaps are counted, not located.
+# Deleted changes leave gaps in the positions. Their number is checked, but not which positions are missing.
 FEED = """
     SELECT count(*) AS rows, coalesce(max(position), 0) AS highest,
            coalesce((SELECT sum(first_event - 1) FROM domain_state), 0)::bigint
@@ -115,13 +115,17 @@ COUNT_BROKEN = "SELECT page, figure, count(*) OVER () AS many FROM ({statement})
 
 
 def _build_rule_query(table: str, figure: str, broken: str, *joins: str) -> str:
-    """Return a statement for the pages whose rows `t` of a table break a rule, each with a figure."""
+    """Return a statement for the pages whose rows `t` of a table break a rule.
+
+    figure, broken: SQL expressions: what to show of the row, and the condition under which it breaks the rule.
+    joins: further tables that they use.
+    """
     page = "" if table == "page" else "LEFT JOIN page p ON p.domain_id = %(domain_id)s AND p.key = t.key"
     name = "t.url" if table == "page" else "coalesce(p.url, encode(t.key, 'hex'))"
     return f"""
         SELECT {name} AS page, {figure} AS figure FROM {table} t {" ".join(joins)} {page}
          WHERE t.domain_id = %(domain_id)s AND {broken}
-    """  # noqa: S608  only our own expressions are put in
+    """  # noqa: S608  only our own expressions are inserted
 
 
 CASH = "LEFT JOIN cash c ON c.domain_id = %(domain_id)s AND c.key = t.key"
@@ -215,7 +219,7 @@ PAGE_RULES = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A violated invariant. domain: the authority, or empty if it concerns no single domain."""
+    """A violated invariant. domain: its name, or empty if the invariant concerns all domains."""
 
     domain: str
     rule: str
@@ -268,7 +272,7 @@ async def _check_cash(connection: Connection, values: dict[str, Any]) -> list[tu
 
 
 async def _check_waking(connection: Connection, values: dict[str, Any]) -> list[tuple[str, str]]:
-    """Find out whether the domain sleeps although a page is due, its budget is not spent and its hours are open."""
+    """Return a problem if the domain sleeps although a page is due, its budget is not spent and its hours are open."""
     for row in await fetch_dicts(connection, EARLIEST_DUE, values):
         possible_at = find_opening(parse_stored_hours(row["hours"]), max(row["due_at"], row["paced_until"]))
         if row["wake_at"] is None or row["wake_at"] > possible_at:
@@ -300,7 +304,7 @@ async def _check_events(connection: Connection, values: dict[str, Any]) -> list[
 
 
 async def _check_shared(connection: Connection) -> list[Finding]:
-    """Check what concerns no single domain."""
+    """Check the invariants that concern all domains."""
     findings = []
     feed = (await fetch_dicts(connection, FEED, {}))[0]
     if feed["rows"] + feed["forgotten"] != feed["highest"]:

@@ -12,7 +12,7 @@ from crawler.store.database import Database
 from crawler.store.report.freshness import MAX_AGE, Totals, count_if_large, read_totals
 from crawler.store.rows import fetch_dict, fetch_dicts, fetch_values
 
-# The visits of a domain are one key range in each partition. A dead link, which never was a page, is not gone.
+# The visits of a domain are one key range in each partition. A visit that finds a dead link does not count as gone.
 WINDOW = """
     SELECT CASE WHEN change = 'gone' AND (SELECT p.version = 0 FROM page p
                                            WHERE p.domain_id = %(domain_id)s AND p.key = v.key)
@@ -62,11 +62,11 @@ class DomainReport(Totals):
     freshness_plain: the same, unweighted. Both are None without fetched pages.
     deferred: unfetched pages that wait because pages of their group brought nothing new recently.  dead_links: URLs
     that never were a page; not included in `gone`.  withheld: pages whose new content is withheld as a possible soft
-    error (core/soft_errors).
-    counted_at: when pages and freshness were counted: `at`, or up to an hour earlier in a large domain.
-    visits, changes, failures, requests, bytes: totals of the window, without robots.txt.
-    target_freshness, max_age: targets set instead of a budget.  target_requests_per_day: requests needed for them.
-    insecure_tls: certificates are not verified.  revisit: the revisit policy.  price: the shadow price of a request in
+    error (core/soft_errors.py).
+    counted_at: when pages and freshness were counted: `at`, or earlier in a large domain.
+    visits, changes, failures, requests, received_bytes, saved_bytes: totals of the window, without robots.txt.
+    target_freshness, max_age: the targets that the user set.  target_requests_per_day: requests needed for them.
+    insecure_tls: certificates are not verified.  revisit: the revisit policy.  shadow_price: of a request, in
     importance x days; None for the default.  finding: what the last plan could not achieve, or empty.
     """
 
@@ -102,7 +102,7 @@ async def read_domain_report(
     """Return the report of a domain, or None if it was deleted.
 
     The pages of a large domain are counted again only if the last count is older than max_age.
-    An instant before the last visit is replaced by that of the last visit, because the state before it is not known.
+    If `at` is before the last visit, the time of the last visit is used, because earlier states are not known.
     """
     await count_if_large(db, domain, at=at, max_age=max_age)
     async with db.transaction() as connection:

@@ -1,6 +1,7 @@
 """Near duplicates within a domain: an index of fingerprints, filled from the domain's events and read by bands.
 
-No visit waits for this. The hourly plan, or a user who asks, continues to fill the index where the last run ended.
+A *band* is a quarter of a fingerprint: fingerprints that differ in at most three bits share a band. Visits do not write
+the index. The hourly plan, or a query for duplicates, continues to fill it where the last run ended.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from crawler.store.database import PREFER_KEY_LOOKUPS, Connection, Database
 from crawler.store.rows import encode_fingerprint, fetch_number, fetch_row, fetch_rows
 
 CHUNK = 5_000  # events in one transaction; takes about a second
-# Conflicts with the deletion of the domain, but not with its lease holder.
+# Waits for a deletion of the domain, or makes it wait, but does not conflict with the lease holder.
 LOCK_DOMAIN = "SELECT FROM domain_state WHERE domain_id = %(domain_id)s FOR KEY SHARE"
 # Another process that fills the same domain waits at this row.
 CURSOR = """
@@ -24,7 +25,7 @@ CURSOR = """
     ON CONFLICT (domain_id) DO UPDATE SET event = c.event
  RETURNING event
 """
-# Events are numbered under the lock of the lease, so all events before a visible one are visible, too.
+# Events are numbered while the domain's row is locked, so all events before a visible one are visible, too.
 EVENTS = """
     SELECT number, key FROM event WHERE domain_id = %(domain_id)s AND number > %(after)s ORDER BY number LIMIT %(most)s
 """
@@ -113,7 +114,10 @@ class NearDuplicate:
 
 @dataclass(frozen=True, slots=True)
 class NearDuplicateGroup:
-    """Pages of a domain that are near duplicates of the first member. pages: how many there are in total."""
+    """Pages of a domain that are near duplicates of the first member.
+
+    domain: its name.  pages: the number of pages in the group.  members: some of these pages.
+    """
 
     domain: str
     pages: int
@@ -121,7 +125,7 @@ class NearDuplicateGroup:
 
 
 async def fill_fingerprints(db: Database, domain: Domain, *, max_chunks: int | None = None) -> int:
-    """Update the fingerprints to the domain's last event and return the number of events read.
+    """Update the index up to the domain's last event and return the number of events read.
 
     Each chunk of CHUNK events is one transaction: a run may stop at any time, and several may run concurrently.
     """
@@ -184,11 +188,12 @@ async def find_near_duplicate_groups(
     """Return the groups of near duplicates, the largest first, as built by core/change/near_duplicates.py.
 
     Results are as of the last `fill_fingerprints`. Reads all fingerprints of the domain, 16 bytes each.
-    bits: the maximum distance from the first page of a group, 0 to NEAR_BITS.  max_members: the pages of each group.
+    bits: the maximum distance from the first page of a group, 0 to NEAR_BITS.  max_members: how many pages of each
+    group to return.
     """
     counts = await fetch_rows(db, COUNTS, {"domain_id": domain.id}, binary=True)
     pages = {Fingerprint(number & UNSIGNED): page_count for number, page_count in counts}
-    # Takes long, so it runs between two transactions.
+    # This takes long, so it runs between two transactions.
     groups = group_duplicates(pages, tolerance_bits=bits)[:max_groups]
     async with db.transaction() as connection:
         await connection.execute(PREFER_KEY_LOOKUPS)

@@ -29,7 +29,7 @@ from crawler.store.report.expressions import (
     URL_SHARE,
     WEIGHT,
 )
-from crawler.store.report.lists import SourceReport, list_signal_sources
+from crawler.store.report.url_lists import SourceReport, list_signal_sources
 from crawler.store.rows import fetch_dicts, fetch_number, fetch_rows, fetch_values
 
 MAX_VISITS = 10
@@ -40,16 +40,17 @@ ORDER = "(SELECT o.discovery_order FROM domain o WHERE o.id = %(domain_id)s)"
 
 
 def _build_order_expression(page: str, pool: str) -> str:
-    """Return an expression for the place of an unfetched page in the discovery order over both pools.
+    """Return an SQL expression by which the unfetched pages of both pools are ordered, highest first.
 
-    The rank counts only the net cash, so the dividend of the pool is added. Orders without cash use the rank alone.
+    page, pool: SQL aliases of tables frontier and pool. The rank contains only the net cash, so the dividend of the
+    pool is added. Orders without cash use the rank alone.
     """
     return f"""
         CASE WHEN {ORDER} IN ('breadth', 'depth') THEN {page}.rank
              ELSE ({page}.rank + {RANK_STEPS} * (1 - {URL_SHARE}) * {pool}.dividend / {ENDOWMENT}::float8)
                   * CASE WHEN {page}.boosted AND {ORDER} = 'opic'
                          THEN (SELECT o.boost_factor FROM domain o WHERE o.id = %(domain_id)s) ELSE 1 END END
-    """  # noqa: S608  only our own expressions are put in
+    """  # noqa: S608  only our own expressions are inserted
 
 
 PAGE = f"""
@@ -58,8 +59,8 @@ PAGE = f"""
            visit_importance(coalesce(u.value, {WEIGHT}, 1), f.state = 'unfetched', p.announces, g.first_visits,
                             g.novelty) AS visit_importance,
            p.announces, {POPULARITY} AS popularity, {FRESHNESS} AS freshness, c.net + q.dividend AS cash, c.history,
-           c.clock, s.total_cash - s.dormant AS circulating, s.clock AS domain_clock, g.a + p.rate_a AS belief_a,
-           g.b + p.rate_b AS belief_b, g.a AS prior_a, g.b AS prior_b, p.magnitude_total, p.magnitude_changes,
+           c.clock, s.total_cash - s.dormant AS circulating, s.clock AS domain_clock, g.a + p.rate_a AS rate_a,
+           g.b + p.rate_b AS rate_b, g.a AS prior_a, g.b AS prior_b, p.magnitude_total, p.magnitude_changes,
            g.magnitude AS group_magnitude, p.signals,
            activity_ahead(s.activity_at, s.activity_ahead, p.last_good_at) AS activity_ahead,
            g.template, g.deferred_until IS NOT NULL AS is_template_deferred,
@@ -82,7 +83,7 @@ PAGE = f"""
                AS ahead
       FROM {PAGE_TABLES}
      WHERE p.domain_id = %(domain_id)s AND p.key = %(key)s
-"""  # noqa: S608  only our own expressions are put in
+"""  # noqa: S608  only our own expressions are inserted
 # The importance that a page passes on along each of its links.
 PASSED_IMPORTANCE = f"""
     {POPULARITY} * (
@@ -91,14 +92,14 @@ PASSED_IMPORTANCE = f"""
                                  + o.external_link_weight * (SELECT coalesce(sum(n), 0)
                                                          FROM unnest(l.external_link_counts) n), 0), 0)
           FROM domain o WHERE o.id = %(domain_id)s)
-"""  # noqa: S608  only our own expressions are put in
+"""  # noqa: S608  only our own expressions are inserted
 # Gone pages link to nothing. A moved page does so only until the page that it moved to has been read.
 STILL_LINKS = """
     f.state NOT IN ('gone', 'moved')
     OR f.state = 'moved' AND EXISTS (SELECT FROM page h
                                       WHERE h.domain_id = %(domain_id)s AND h.key = p.moved_to AND h.version = 0)
 """
-# Scans all links of the domain; run only on a user's request. Keys have 16 bytes: other offsets match by accident.
+# Scans all links of the domain; run only on a user's request. Keys have 16 bytes: matches at other offsets are chance.
 LINKING_PAGES = f"""
     SELECT p.url, f.depth, f.state, octet_length(l.targets) / 16 AS outlinks, {IMPORTANCE} AS importance,
            {PASSED_IMPORTANCE} AS pays, count(*) OVER () AS links, min(f.depth) OVER () AS nearest,
@@ -144,12 +145,12 @@ class InboxKind(StrEnum):
     REREAD = "reread"  # a refresh with a full recrawl, because settings of the domain have changed
     AUDIT = "audit"
     SIGNAL = "signal"
-    REPRICE = "reprice"
-    REORDER = "reorder"
+    REPRICE = "reprice"  # recompute the due times of all pages
+    REORDER = "reorder"  # recompute the ranks of all unfetched pages
 
 
 class PriorLevel(StrEnum):
-    """The group that a prior was mainly learned from."""
+    """The pages from which a prior was mainly learned."""
 
     TEMPLATE = "template"
     DOMAIN = "domain"
@@ -176,9 +177,10 @@ class PriorSource:
 class PageFacts:
     """The facts of a page of the domain.
 
-    template, prior: its group, and the prior of this group.
-    magnitudes, group_magnitude: the magnitudes of its changes, and the magnitude that its group predicts.
-    cash, history, clocks, circulating: units of cash; cash, history and clock are None outside the OPIC economy.
+    rate_estimate: its current change-rate estimate.  template, prior, prior_no: its group, and the prior of this group.
+    magnitudes, group_magnitude: the magnitudes of its changes, and the expected magnitude in its group.
+    cash, history, clock, domain_clock, circulating: in units of cash (core/opic/opic.py); the first three are None
+    outside the OPIC economy.  rank: in the discovery order.
     visit_importance: the importance of a visit, with the pages that it announces.  announces: the mean number of new
     pages that a change brings, weighted by their value.
     popularity, url_score: the parts of importance from links and from the URL; only a mixed order uses the latter.
@@ -243,16 +245,16 @@ class PageFacts:
 
     @property
     def validators(self) -> Validators:
-        """Return the validators of the page's last good response."""
+        """Return the validators of the page's last successful visit."""
         return Validators(self.etag, self.last_modified) if self.version else NO_VALIDATORS
 
 
 @dataclass(frozen=True, slots=True)
 class PastVisit:
-    """One of the last visits. requests: all requests of the visit, including those for other URLs; bytes likewise.
+    """One of the last visits. requests, received_bytes: including those for other URLs, such as redirects.
 
-    cash: the cash that it settled.  expected: the predicted chance of a change.
-    price: the shadow price, in importance x days.  audit: the visit was one of a random sample.
+    cash: the cash that it distributed.  expected: the predicted probability of a change.
+    shadow_price: the minimum value of the visit, in importance x days.  audit: it was one of a random sample.
     magnitude: the share of the page that changed, 0 to 1.  rendering: why it was rendered or not, or how that ended.
     added_words, added_links: added by its scripts.  evidence, rendering: strings, because another version of recrawl
     may have written a value that the enumerations do not have.
@@ -284,7 +286,7 @@ class PastVisit:
 VISITS = f"""
     SELECT {", ".join(each.name for each in fields(PastVisit))}
       FROM visits_of(%(domain_id)s, %(key)s) ORDER BY at DESC LIMIT %(most)s
-"""  # noqa: S608  only our own names are put in
+"""  # noqa: S608  only our own names are inserted
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,8 +308,9 @@ class LinkingPage:
 class Explanation:
     """Everything that is known about a URL within its domain.
 
-    page: None if the URL is no page of the domain.  links, linking_pages: the number of pages that link to it, and
-    those that pass on most importance.  remaining_links: links that still exist.  redirects: pages that moved here.
+    page: None if the URL is not a page of the domain.  links, linking_pages: the number of pages that link to it, and
+    those that pass on most importance.  remaining_links: the number of these pages that still exist.  redirects: the
+    number of pages that moved here.
     nearest_depth: the minimum depth of the linking pages.  tracked: the number of pages of the domain in any state.
     prior_source: the origin of the page's prior; None without a page.
     terms: the terms of its next visit, at the current shadow price.  trust: the reliability of its group's validators.
@@ -339,10 +342,10 @@ class Explanation:
 
     @property
     def is_orphan(self) -> bool:
-        """Return whether no link to a page that was found by a link is left, as of the last read of its parents.
+        """Return whether the page was found by a link, and no link or redirect to it is left.
 
-        Such a page is kept and revisited as before, because it may still exist. A link counts as long as its parent
-        is unmodified, not revisited or unreachable.
+        Such a page is kept and revisited as before, because it may still exist. A link counts until a visit to the
+        linking page finds that it was removed, or that the linking page is gone or has moved.
         """
         page = self.page
         is_fetched = page is not None and page.state is State.FETCHED and page.depth > 0
@@ -417,7 +420,7 @@ def _explain_next_visit(page: PageFacts, context: ScoringContext) -> dict[str, A
 
 
 def _build_page(row: dict[str, Any]) -> PageFacts:
-    row["rate_estimate"] = RateEstimate(row.pop("belief_a"), row.pop("belief_b"))
+    row["rate_estimate"] = RateEstimate(row.pop("rate_a"), row.pop("rate_b"))
     row["prior"] = RateEstimate(row.pop("prior_a"), row.pop("prior_b"))
     row["magnitudes"] = ChangeMagnitudes(row.pop("magnitude_total"), row.pop("magnitude_changes"))
     kinds = {"state": State(row["state"]), "request_reason": RequestReason(row["request_reason"])}

@@ -85,20 +85,20 @@ SHARED_DIGESTS = """
 """
 REMOVALS = frozenset({"gone", "moved", "excluded"})  # changes without a new version
 VersionKey = tuple[PageKey, int]  # a page and the number of one of its versions
-FIRST_VERSION: VersionKey = (PageKey(b""), 0)
+FIRST_VERSION: VersionKey = (PageKey(b""), 0)  # before all versions
 
 
 @dataclass(frozen=True, slots=True)
 class ExportedPage:
-    """A page with its newest version. For a gone, moved or excluded page, this is the last version seen.
+    """A page with its newest version, or with one of its versions. A removed page has the last version seen.
 
     status: the status of the last visit.  version_status: the status of the response with this version; None if it is
     not stored or bodies were not requested.  version_at: when the version was first seen.  seen_at: the last successful
     visit.  changed_at: the last change, or None.  importance: the mean of the domain is 1; None outside the OPIC
     economy.  text: the main text, one block per line.  digest: the digest of the body.  body: the response body or the
     rendered document; None if not requested or not stored.  headers: the stored headers of the response with this
-    version, in order (core/http/stored_headers.py), without etag and last_modified.  is_of_all: the page is read with
-    all its versions, without importance.
+    version, in order (core/http/stored_headers.py), without etag and last_modified.  is_of_all: this is one of all
+    stored versions of the page; then importance is None.
     """
 
     key: PageKey = field(repr=False)
@@ -146,9 +146,9 @@ async def read_pages_to_export(
 async def read_versions_to_export(
     db: Database, domain: Domain, *, after: VersionKey, max_count: int, with_bodies: bool = False
 ) -> tuple[list[ExportedPage], VersionKey | None]:
-    """Return versions of a domain's pages by key and number, and the place from which to continue, None at the end.
+    """Return versions of a domain's pages by key and number, and the last one read, None at the end.
 
-    after: FIRST_VERSION, or the place returned by the last call (keyset paging).
+    after: FIRST_VERSION, or the version returned by the last call (keyset paging).
     """
     key, number = after
     values = {"domain_id": domain.id, "after": key, "number": number, "most": max_count, "bodies": with_bodies}

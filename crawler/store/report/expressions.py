@@ -11,7 +11,7 @@ from crawler.core.http.urls import Url
 from crawler.store.database import Database
 from crawler.store.rows import fetch_number, fetch_row, fetch_rows, fetch_values
 
-# Uses the aliases of PAGE_TABLES below. The current time is at least that of the domain's last visit.
+# These expressions use the aliases of PAGE_TABLES below. Popularity is the part of importance that comes from links.
 POPULARITY = """
     page_importance(c.history, c.net + q.dividend, s.total_cash - s.dormant, c.clock, s.clock,
                     (SELECT sum(n.pages) FROM pool n WHERE n.domain_id = %(domain_id)s)::float8, s.window_passes)
@@ -24,16 +24,18 @@ IMPORTANCE = f"((1 - {URL_SHARE}) * {POPULARITY} + {URL_SHARE} * f.url_score)"
 # The weight of a page in scheduling: a mix of its importance and an equal share, set by importance_mix.
 MIX = "(SELECT o.importance_mix FROM domain o WHERE o.id = %(domain_id)s)"
 WEIGHT = f"(1 - {MIX} + {MIX} * {IMPORTANCE})"
-# A duplicate that shares a schedule has no freshness: its text counts once, on the canonical page.
+# The time since the page's last successful visit, in site activity. The current time is at least that of the domain's
+# last visit.
 GAP = """
     activity_gap(greatest(%(at)s::timestamptz, s.last_visit_at), s.activity_at, s.activity_ahead, p.last_good_at)
 """
 RECALL = "(SELECT max(o.effective_recall) FROM domain_source o WHERE o.domain_id = %(domain_id)s)"
+# A duplicate that shares a schedule has no freshness: its text counts once, on the canonical page.
 FRESHNESS = f"""
     CASE WHEN p.canonical IS NOT NULL THEN NULL
          WHEN f.state = 'fetched' AND p.version > 0 AND p.failures > 0 AND p.status IN (404, 410) THEN 0
          WHEN f.state = 'fetched' AND p.version > 0 AND {RECALL} IS NULL
-         THEN page_freshness(g.a + p.rate_a, g.b + p.rate_b, {GAP})  -- inlined: a fifth of the time
+         THEN page_freshness(g.a + p.rate_a, g.b + p.rate_b, {GAP})  -- Postgres inlines this branch: five times as fast
          WHEN f.state = 'fetched' AND p.version > 0
          THEN page_freshness(g.a + p.rate_a, g.b + p.rate_b,
                   signal_gap({GAP}, p.signals,
@@ -42,7 +44,7 @@ FRESHNESS = f"""
                              (SELECT array_agg(o.noise ORDER BY o.no) FROM domain_source o
                                WHERE o.domain_id = %(domain_id)s),
                              {RECALL}, g.a + p.rate_a, g.b + p.rate_b)) END
-"""  # noqa: S608  only our own expressions are put in
+"""  # noqa: S608  only our own expressions are inserted
 RANKED_TABLES = """page p
       JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
       JOIN domain_state s ON s.domain_id = %(domain_id)s
@@ -58,7 +60,7 @@ PAGES = f"""
            page_category(f.state, p.version, u.kind) AS category, p.withheld_since, g.template, p.is_rendered
       FROM {PAGE_TABLES}
      WHERE p.domain_id = %(domain_id)s
-"""  # noqa: S608  only our own expressions are put in
+"""  # noqa: S608  only our own expressions are inserted
 DUE = """
     SELECT count(*) FILTER (WHERE page_category(f.state, p.version, u.kind) = 'unfetched') AS unfetched,
            count(*) FILTER (WHERE page_category(f.state, p.version, u.kind) = 'unread_list') AS unread_lists,
@@ -74,23 +76,23 @@ DUE = """
       LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = f.key
      WHERE f.domain_id = %(domain_id)s AND (coalesce(f.due_at <= %(at)s, true))
 """
-# Requests in the inbox are work as well, though the next lease applies them. They may name any page: all are read.
+# Requests in the inbox count as work. A request can name any page, so all pages are read.
 HAS_REQUESTS = "SELECT FROM inbox WHERE domain_id = %(domain_id)s AND kind IN ('refresh', 'seed') LIMIT 1"
 DUE_OR_REQUESTED = f"""
-    WITH beneath AS MATERIALIZED (
+    WITH prefixes AS MATERIALIZED (
         SELECT payload->>'prefix' AS prefix FROM inbox WHERE domain_id = %(domain_id)s AND kind = 'refresh'),
-    named AS MATERIALIZED (
+    requested_urls AS MATERIALIZED (
         SELECT DISTINCT jsonb_array_elements_text(payload->'urls') AS url
           FROM inbox WHERE domain_id = %(domain_id)s AND kind = 'seed'),
-    unheard AS MATERIALIZED (
-        SELECT count(*) AS many FROM named n
+    unknown_urls AS MATERIALIZED (
+        SELECT count(*) AS urls FROM requested_urls n
          WHERE n.url NOT IN (SELECT url FROM page WHERE domain_id = %(domain_id)s)),
-    found AS ({DUE.rstrip().removesuffix(")")} OR p.url IN (SELECT url FROM named)
-            OR EXISTS (SELECT FROM beneath b WHERE starts_with(p.url, b.prefix))))
-    SELECT found.unfetched + unheard.many AS unfetched, unread_lists, due, conditional, fetched_bytes, mean_bytes,
+    found AS ({DUE.rstrip().removesuffix(")")} OR p.url IN (SELECT url FROM requested_urls)
+            OR EXISTS (SELECT FROM prefixes b WHERE starts_with(p.url, b.prefix))))
+    SELECT found.unfetched + unknown_urls.urls AS unfetched, unread_lists, due, conditional, fetched_bytes, mean_bytes,
            inbox_rows
-      FROM found, unheard
-"""  # noqa: S608  only our own statement is put in
+      FROM found, unknown_urls
+"""  # noqa: S608  only our own statement is inserted
 HOLDERS = "SELECT DISTINCT holder FROM domain_state WHERE leased_until > clock_timestamp() AND holder IS NOT NULL"
 COUNT_UNDER_PREFIX = """
     SELECT count(*) AS pages
@@ -105,10 +107,10 @@ COUNT_UNDER_PREFIX = """
 class Backlog:
     """The work that waits in a domain at an instant.
 
-    unread_lists: URLs where a sitemap or a feed is searched for; they are no pages.
-    conditional: due pages for which a 304 may save the body.  fetched_bytes: the bytes of the due pages at their last
-    successful visits.  mean_bytes: the mean size of the domain's pages.  inbox_rows: rows in the inbox; the pages that
-    they request are included in the counts.
+    unfetched: unfetched pages.  unread_lists: URLs where a sitemap or a feed is searched for; they are not pages.
+    due: other due pages.  conditional: due pages for which a 304 may save the body.  fetched_bytes: the bytes of the
+    due pages at their last successful visits.  mean_bytes: the mean size of the domain's pages.  inbox_rows: rows in
+    the inbox; the pages that they request are included in the counts.
     """
 
     unfetched: int

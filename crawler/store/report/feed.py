@@ -16,7 +16,7 @@ from crawler.store.rows import fetch_dicts, fetch_number, fetch_row, fetch_rows
 FEED_LOCK = 0x66656564  # "feed": one process appends at a time
 CHANNEL = "recrawl_changes"
 
-# Positions are counted instead of taken from a sequence: no gaps, and a restored dump continues where it ended.
+# Positions are counted, not taken from a sequence, so there are no gaps, and a restored dump continues where it ended.
 APPEND_EVENTS = """
     WITH fresh AS (
         SELECT e.domain_id, e.number
@@ -44,13 +44,13 @@ EVENT = """
     e.at, e.url, e.change, e.version, e.distance_bits, e.magnitude, e.parts, e.pages, e.source,
     CASE WHEN %(blocks)s THEN e.blocks END AS blocks
 """
-# Two directions: start from the events or from the feed, depending on the conditions, and look up each row on the other
-# side by key. Without OFFSET 0, the planner reads both tables in full.
+# Depending on the conditions, a query starts from the events or from the feed, and looks up each row in the other table
+# by key. Without OFFSET 0, Postgres reads both tables in full.
 BY_EVENT = f"""
     SELECT e.domain_id, e.key, f.position, {EVENT} FROM event e
      CROSS JOIN LATERAL (SELECT f.position FROM feed f
                           WHERE f.domain_id = e.domain_id AND f.number = e.number OFFSET 0) f
-"""  # noqa: S608  only our own expressions are put in
+"""  # noqa: S608  only our own expressions are inserted
 BY_FEED = f"""
     SELECT e.domain_id, e.key, f.position, {EVENT} FROM feed f
      CROSS JOIN LATERAL (SELECT * FROM event e
@@ -101,12 +101,12 @@ class EventKind(StrEnum):
     CHANGED = "changed"
     MOVED = "moved"
     GONE = "gone"
-    EXCLUDED = "excluded"  # robots.txt or the scope of the domain no longer allow to fetch it
+    EXCLUDED = "excluded"  # robots.txt or the scope of the domain excludes it since
     RESTORED = "restored"
     TEMPLATE = "template"  # the site changed a block of nearly all its pages: one event, for the root
-    DEFERRED = "deferred"  # pages of this group bring nothing new: only one a day is fetched
-    RESUMED = "resumed"  # deferred pages are fetched again
-    HINT = "hint"  # a signal says that the page has changed; it has not been visited yet
+    DEFERRED = "deferred"  # unfetched pages like this one bring nothing new (crawler trap): only one a day is fetched
+    RESUMED = "resumed"  # such pages are fetched again
+    HINT = "hint"  # a change signal says that the page has changed; it has not been visited yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +125,8 @@ ALL_KINDS = frozenset(EventKind)
 class ChangeFilter:
     """A selection of changes: of one domain or page, with a prefix of the URL, of some kinds.
 
-    since: changes found at or after this knowledge time.  after: changes after this position.  until: changes up to
-    this position; then the feed is read in its own order, so the cost is proportional to the length of this range.
+    key: of the page.  since: changes found at or after this time.  after: changes after this position.  until: changes
+    up to this position; then the feed is read in its own order, so the cost is proportional to the length of the range.
     """
 
     domain_id: int | None = None
@@ -139,7 +139,7 @@ class ChangeFilter:
 
     @property
     def conditions(self) -> list[str]:
-        """Return the SQL conditions on an event e and its position f, only those needed, to help the planner."""
+        """Return the SQL conditions on an event e and its row f in the feed, without those that are always true."""
         needed_by_condition = {
             "e.domain_id = %(domain_id)s": self.domain_id is not None,
             "e.key = %(key)s": self.key is not None,
@@ -157,7 +157,7 @@ class ChangeFilter:
         """Return whether to search by an index of events rather than in the order of the feed."""
         if self.until is not None:
             return False
-        # Few changes follow a cursor, whereas most events match the index of news.
+        # Few changes follow a cursor, but most events are in the index event_news.
         is_news = self.since is not None or EventKind.ADDED not in self.kinds
         return self.key is not None or (is_news and not self.after)
 
@@ -172,12 +172,13 @@ EVERY_CHANGE = ChangeFilter()
 
 @dataclass(frozen=True, slots=True)
 class FeedItem:
-    """One change. position: the cursor for reading on.
+    """One change. position: its position in the feed, the cursor for reading on.
 
-    magnitude: the share of the page that changed, 0 to 1; None if unknown.
+    at: when it was found.  version: the number of the version that shows it.  distance_bits: the SimHash distance of
+    the two versions.  magnitude: the share of the page that changed, 0 to 1; None if unknown.
     parts: what changed, of text, link, image, title, meta; empty if the blocks were not compared.
     blocks: the first blocks that changed, if requested.  pages: for a change of the template, the number of pages it
-    was seen on.  source: for a hint, who gave it.
+    was seen on.  source: for a hint, the source of the change signal.
     title: the title of the new version, or of the last one.  importance: the current importance of the page (mean of
     the domain: 1); None outside the OPIC economy.  moved_to: the page that a moved page redirects to, if it is a page
     of the domain.
@@ -208,7 +209,7 @@ class FeedItem:
 async def append_to_feed(db: Database, *, at: datetime, only: Collection[int] | None = None) -> int:
     """Append all recorded events to the feed, in one order, and return their number. One process appends at a time.
 
-    Listeners on CHANNEL are notified once per transaction.  only: numbers of the domains to append, instead of all.
+    Listeners on CHANNEL are notified once per transaction.  only: the ids of the domains whose events to append.
     """
     total, chosen = 0, list(only) if only is not None else None
     while True:
@@ -228,7 +229,8 @@ async def read_feed(
 ) -> list[FeedItem]:
     """Return the selected changes in the order of the feed. with_blocks: include the blocks that changed.
 
-    If `change_filter.after` is a cursor, raise as `require_stored` does; 0 starts at the oldest stored change.
+    Raise CursorTooOld or CursorAhead (see `require_stored`) if `change_filter.after` is an invalid cursor; 0 starts at
+    the oldest stored change.
     """
     source = BY_EVENT if change_filter.uses_event_index else BY_FEED
     statement = f"{source} WHERE {_join_conditions(change_filter.conditions)} ORDER BY f.position LIMIT %(most)s"
@@ -311,7 +313,7 @@ async def read_feed_end(db: Database) -> int:
 
 
 async def find_changed_domains(db: Database, *, after: int) -> frozenset[int]:
-    """Return the numbers of the domains that have changes after a cursor."""
+    """Return the ids of the domains that have changes after a cursor."""
     rows = await fetch_rows(db, "SELECT DISTINCT domain_id FROM feed WHERE position > %(after)s", {"after": after})
     return frozenset(number for (number,) in rows)
 

@@ -1,7 +1,7 @@
-"""Notification that the feed has grown, by LISTEN, as an alternative to polling.
+"""Wait until the feed has grown, by LISTEN and by polling.
 
 Each transaction that appends to the feed sends one NOTIFY on the channel `recrawl_changes`, with the position of the
-new end of the feed. Missed notifications lose nothing: the changes are in the feed.
+new end of the feed. A missed notification loses nothing, because the changes are in the feed.
 """
 
 import asyncio
@@ -13,8 +13,8 @@ import psycopg
 from crawler.store.database import Connection, Database
 from crawler.store.report.feed import CHANNEL
 
-# Poll as well: events of a process that was killed before it appended them are appended by the next reader, and
-# connection poolers do not pass notifications on.
+# Poll as well: connection poolers do not pass notifications on, and if a process was killed before it appended its
+# events to the feed, the next reader appends them.
 POLL_INTERVAL = timedelta(seconds=5)
 RECONNECT_DELAY = timedelta(seconds=1)  # before connecting again to an unreachable server
 

@@ -1,7 +1,7 @@
-"""Freshness and counts of domains. For a large domain they are computed once an hour and stored.
+"""Freshness and counts of domains. For a large domain (more than MAX_SMALL_PAGES pages) they are stored.
 
-A small domain is counted at query time. The figures of a large one date from the last plan or the end of the last large
-crawl; counted_at says when.
+A small domain is counted at query time. The figures of a large one are counted by the hourly plan, at the end of a
+crawl that visited many pages, and by a reader if they are too old; counted_at says when.
 """
 
 from dataclasses import astuple, dataclass
@@ -25,16 +25,16 @@ from crawler.store.rows import execute, fetch_number, fetch_row, fetch_rows, fet
 
 # Pages in any state. Freshness takes about 10 microseconds per page, 40 with sources of change signals.
 MAX_SMALL_PAGES = 2000
-# Plans run hourly. Older figures are counted again by the next reader: no plan runs, or the clock was changed.
+# Plans run hourly. If figures are older than this, for example because no plan runs, the next reader counts again.
 MAX_AGE = timedelta(hours=3)
-ANY_AGE = timedelta(days=36_500)  # for readers that show figures with their age until they are counted again
+ANY_AGE = timedelta(days=36_500)
 MIN_VISITED_SHARE = 0.01  # visits of a crawl, relative to the domain's pages, that make its figures outdated
 RANKING_SIZE = 300  # pages in each ranking
 GROUP_BITS = 3
 MAX_GROUPS = 10
 MAX_MEMBERS = 4  # pages of a group
-MAX_FILL_CHUNKS = 4  # chunks of events to index before reading; a quarter of a second each, and the plan does the rest
-ALL, FAILING, RENDERED = "all", "failing", "rendered"  # rankings besides those of PageCategory
+MAX_FILL_CHUNKS = 4  # chunks of events to add to the index of fingerprints at a time; a quarter of a second each
+ALL, FAILING, RENDERED = "all", "failing", "rendered"  # rankings in addition to one for each PageCategory
 
 TOTALS = """
     count(*) FILTER (WHERE category = 'unfetched') AS unfetched,
@@ -66,8 +66,8 @@ IS_STORED = """
 IS_LARGE = "SELECT FROM domain_state WHERE domain_id = %(domain_id)s AND tracked > %(small)s"
 TRACKED = "SELECT tracked FROM domain_state WHERE domain_id = %(domain_id)s"
 IS_OUTDATED = f"{IS_LARGE} AND %(visits)s >= %(moving)s * tracked"
-# The row lock conflicts with the deletion of the domain, but not with its lease holder. Another process that counts the
-# domain waits at the inserted row.
+# A deletion of the domain waits for the row lock, but the lease holder does not. Another process that counts the domain
+# waits at the inserted row.
 BEGIN = """
     WITH stays AS (SELECT domain_id, tracked, greatest(%(at)s::timestamptz, last_visit_at) AS at
                      FROM domain_state WHERE domain_id = %(domain_id)s FOR KEY SHARE)
@@ -120,16 +120,16 @@ COUNT_PAGES = f"""
                               ORDER BY importance DESC NULLS LAST, key LIMIT %(places)s) b
          WHERE %(is_large)s)
     SELECT
-"""  # noqa: S608  only our own expressions are put in
+"""  # noqa: S608  only our own expressions are inserted
 STORE_GROUPS = "UPDATE domain_figures SET near_duplicates = %s WHERE domain_id = %s"
 STORED_GROUPS = "SELECT near_duplicates FROM domain_figures WHERE domain_id = %s AND near_duplicates IS NOT NULL"
 RANKED = "SELECT key FROM top_page WHERE domain_id = %(domain_id)s AND ranking = %(ranking)s ORDER BY place"
 
 
 class CountState(StrEnum):
-    """Whether a domain's figures are current (or counted at query time), too old, or never counted."""
+    """Whether a domain's figures are available."""
 
-    DONE = "done"
+    DONE = "done"  # current, or counted at query time
     OLD = "old"
     NEVER = "never"
 
@@ -219,7 +219,7 @@ async def are_figures_stored(
 async def read_stored_ranking(
     connection: Connection, domain: Domain, ranking: str, *, top: int, at: datetime | None, max_age: timedelta = MAX_AGE
 ) -> list[PageKey] | None:
-    """Return the pages of a ranking as of the last count, or None if `top` pages must be determined again.
+    """Return the pages of a stored ranking, or None if it is too old, or too short for `top` pages.
 
     at: the instant of the request; None accepts a count of any age.
     """

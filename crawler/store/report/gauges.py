@@ -8,7 +8,7 @@ from crawler.store.database import Database
 from crawler.store.rows import fetch_values
 
 MAX_DUE = 100_000  # due pages of a domain are counted up to this number
-DAYS = 7
+DAYS = 7  # of the calibration
 OTHERS = "(others)"
 
 # The most important domains, and all others together. Due pages are counted by index, up to a bound. A domain is
@@ -20,7 +20,7 @@ DOMAINS = f"""
         SELECT CASE WHEN r.place < %(most)s THEN r.domain ELSE %(others)s END AS domain, r.importance, r.freshness,
                d.target_freshness, r.pages_fetched, r.pages_unfetched, r.pages_gone, r.dead_links, r.pages_withheld,
                r.holder IS NOT NULL AS is_leased,
-               r.suspended_until IS NOT NULL AS is_held, coalesce({DUE} AND {AWAKE}, false) AS is_waiting,
+               r.suspended_until IS NOT NULL AS is_suspended, coalesce({DUE} AND {AWAKE}, false) AS is_waiting,
                extract(epoch FROM %(at)s - r.oldest_visit_at)::float8 AS oldest_s,
                (SELECT count(*) FROM (SELECT FROM frontier f
                                        WHERE f.domain_id = r.domain_id AND f.state <> 'unfetched' AND f.due_at <= %(at)s
@@ -32,10 +32,10 @@ DOMAINS = f"""
            sum(pages_unfetched)::bigint AS pages_unfetched, sum(pages_gone)::bigint AS pages_gone,
            sum(dead_links)::bigint AS dead_links, sum(pages_withheld)::bigint AS pages_withheld,
            sum(due)::bigint AS due, count(*) FILTER (WHERE is_leased) AS leased,
-           count(*) FILTER (WHERE is_held) AS held, count(*) FILTER (WHERE is_waiting) AS waiting,
+           count(*) FILTER (WHERE is_suspended) AS held, count(*) FILTER (WHERE is_waiting) AS waiting,
            max(oldest_s) AS oldest_visit_s
       FROM found GROUP BY domain ORDER BY domain = %(others)s, domain
-"""  # noqa: S608  only our own conditions are put in
+"""  # noqa: S608  only our own conditions are inserted
 CALIBRATION = """
     SELECT audit, sum(visits)::bigint AS visits, sum(expected)::float8 AS expected, sum(found)::float8 AS found,
            ((sum(found) - sum(expected)) / nullif(sqrt(sum(variance)), 0))::float8 AS deviations
@@ -46,11 +46,11 @@ CALIBRATION = """
 
 @dataclass(frozen=True, slots=True)
 class DomainGauge:
-    """The figures of one domain, or of several together. domain: its name, or OTHERS.
+    """The figures of one domain, or of several together. domain: its name, or OTHERS.  domains: their number.
 
-    due: due pages, without unfetched ones.  leased, held, waiting: the number of domains that are being crawled, that
-    are suspended, and that any worker may claim now.  oldest_visit_s: the longest time since the last visit of a page,
-    in seconds.
+    due: the number of due pages, without unfetched ones.  leased, held, waiting: the number of domains that are being
+    crawled, that are suspended, and that a worker may claim now.  oldest_visit_s: the longest time since the last visit
+    to a fetched page, in seconds.
     """
 
     domain: str
@@ -86,7 +86,7 @@ class CalibrationGauge:
 async def read_domain_gauges(
     db: Database, *, at: datetime, max_domains: int
 ) -> tuple[list[DomainGauge], list[CalibrationGauge]]:
-    """Return the figures of up to max_domains domains, with the least important ones combined, and the calibration."""
+    """Return up to max_domains rows of figures, the last one for all less important domains, and the calibration."""
     async with db.transaction() as connection:
         values = {"at": at, "most": max_domains, "others": OTHERS, "most_due": MAX_DUE, "only": None}
         domains = await fetch_values(connection, DomainGauge, DOMAINS, values)

@@ -18,7 +18,7 @@ FETCHED_PAGES = f"""
     SELECT p.key, {IMPORTANCE} AS importance, g.a + p.rate_a AS a, g.b + p.rate_b AS b
       FROM {PAGE_TABLES}
      WHERE p.domain_id = %(domain_id)s AND p.version > 0 AND f.state = 'fetched'
-"""  # noqa: S608  only our own expressions are put in
+"""  # noqa: S608  only our own expressions are inserted
 SAMPLE = f"""
     known AS MATERIALIZED (
         SELECT *, row_number() OVER (ORDER BY importance DESC NULLS LAST, key) AS rank FROM ({FETCHED_PAGES}) k),
@@ -70,14 +70,14 @@ FRESHNESS_OVER_TIME = f"""
                                  OFFSET 0) g) v
      WHERE d.domain_id = %(domain_id)s
      GROUP BY t.at ORDER BY t.at
-"""  # noqa: S608  only our own expressions are put in
+"""  # noqa: S608  only our own expressions are inserted
 
 
 @dataclass(frozen=True, slots=True)
 class PastFreshness:
-    """The freshness of a domain at an instant. pages: pages of the sample that had been read by then.
+    """The freshness of a domain at an instant. pages: the number of pages of the sample that had been fetched by then.
 
-    freshness: weighted by importance; None if no such page has any.  freshness_plain: unweighted.
+    freshness: weighted by importance; None if none of these pages has an importance.  freshness_plain: unweighted.
     """
 
     at: datetime
@@ -89,9 +89,10 @@ class PastFreshness:
 async def read_freshness_history(
     db: Database, domain: Domain, *, instants: Sequence[datetime], sample_size: int = SAMPLE_SIZE
 ) -> list[PastFreshness]:
-    """Return the freshness at the given instants, of pages that are fetched today. Skip instants without read pages.
+    """Return the freshness at the given instants. Skip instants at which no page had been fetched.
 
-    Uses today's change-rate estimates and importances, so it corrects past misjudgments. Ignores change signals.
+    Uses the pages that are in state fetched today, with today's change-rate estimates and importances, and ignores
+    change signals. So the result may differ from the freshness that was reported at the time.
     Includes all pages of domains that are no larger than the sample; for larger ones, it is an estimate from the most
     important pages and an equal number of random others.
     """

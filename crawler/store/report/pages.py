@@ -23,7 +23,7 @@ TOP_KEYS = f"""
     SELECT p.key FROM {RANKED_TABLES}
      WHERE p.domain_id = %(domain_id)s AND {IS_IN_RANKING}
      ORDER BY {IMPORTANCE} DESC NULLS LAST, p.url LIMIT %(top)s
-"""  # noqa: S608  only our own expressions are put in
+"""  # noqa: S608  only our own expressions are inserted
 PAGE_LINES = """
     SELECT p.*, coalesce(v.title, '') AS title
       FROM ({pages}) p
@@ -32,7 +32,7 @@ PAGE_LINES = """
 """
 TOP_LINES = PAGE_LINES.format(pages=f"{PAGES} AND p.key IN (SELECT key FROM best)")  # noqa: S608  the same
 TOP = f"WITH best AS MATERIALIZED ({TOP_KEYS}) {TOP_LINES}"
-# For a stored ranking: without the pages that have left it since.
+# For a stored ranking, without the pages that no longer belong to it.
 STORED_TOP = PAGE_LINES.format(pages=f"{PAGES} AND p.key = ANY(%(keys)s) AND {IS_IN_RANKING}")
 
 TARGET_PAGE = """
@@ -53,8 +53,9 @@ class PageLine:
     """One page in a list of pages. importance: the mean of the domain is 1; None outside the OPIC economy.
 
     popularity, url_score: the parts of importance from links and from the URL; only a mixed order uses the latter.
-    list_kind: the kind of a URL list, "" if it was never read; None for pages that are no lists.
-    failures: consecutive visits without a good response.  last_good_at: the last visit with one.
+    version: the number of its newest version, or 0.  status, reason: of the last visit.
+    list_kind: the kind of a URL list, "" if it was never read; None for pages that are not lists.
+    failures: consecutive failed visits.  last_good_at: the last successful visit.
     """
 
     url: Url
@@ -80,11 +81,11 @@ async def list_top_pages(
 ) -> list[PageLine]:
     """Return the domain's most important pages; pages outside the OPIC economy come last.
 
-    For a large domain, the ranking is the one stored by the last count if this is no older than max_age. The facts of
-    the pages are always current.
+    For a large domain, the ranking is the one stored by the last count if this is no older than max_age. The other
+    fields are always current.
 
-    ranking: ALL; a PageCategory; FAILING: the last visit had no good response; or RENDERED: a browser rendered the last
-    version.
+    ranking: the pages to list: ALL; those of a PageCategory; FAILING, whose last visit failed; or RENDERED, whose
+    newest version was rendered by a browser.
     """
     values = {"domain_id": domain.id, "at": at, "top": top, "which": str(ranking)}
     async with db.transaction() as connection:
@@ -96,7 +97,10 @@ async def list_top_pages(
 
 
 async def read_target(db: Database, domain: Domain, url: Url) -> Target:
-    """Return the page of a URL as a target without links and validators; an unfetched one if it does not exist."""
+    """Return the page of a URL as a target without links and validators.
+
+    If there is no such page, return an unfetched one.
+    """
     key = compute_page_key(url)
     row = await fetch_dict(db, TARGET_PAGE, {"domain_id": domain.id, "key": key})
     if row is None:

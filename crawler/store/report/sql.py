@@ -55,7 +55,7 @@ class ReaderRole:
 async def run_query(db: Database, statement: str, *, may_write: bool) -> AsyncIterator[QueryResult]:
     """Run one statement in its own transaction and stream its rows while the block runs.
 
-    may_write: allow any statement; otherwise one that returns rows (SELECT, VALUES, TABLE, WITH), read-only.
+    may_write: allow any statement; otherwise only a read-only one that returns rows (SELECT, VALUES, TABLE, WITH).
     Raise BadInput for an invalid statement or more than one, CrawlerError if the database rejects it.
     """
     async with (

@@ -46,7 +46,7 @@ CONTENT = """
      WHERE v.domain_id = %(domain_id)s AND v.key = %(key)s AND v.number = %(number)s
 """
 # The state of a page at an instant follows from its last event until then; without such an event, it was fetched. If
-# all events of the page were deleted, it is the current state, since an unknown time.
+# all events of the page were deleted, its current state is returned, with NULL as the time since when.
 STATE_AT = """
     SELECT CASE WHEN s.change IN ('gone', 'moved', 'excluded') THEN s.change ELSE 'fetched' END AS state, s.at FROM (
         (SELECT o.change, o.at, 1 AS turn FROM event o
@@ -121,7 +121,7 @@ class StoredHeaders:
 class VersionContent:
     """A version of a page with its stored content.
 
-    state: the state of the page at the requested instant; for a gone page, this is its last version.
+    state, state_at: the state of the page at the requested instant, and since when it had it.
     text: the main text.  body: the response body or the rendered document; None if it is not stored.
     """
 
@@ -136,7 +136,7 @@ class VersionContent:
 
 @dataclass(frozen=True, slots=True)
 class PastPage:
-    """A page at an instant. state_at: when its state was found."""
+    """A page at an instant. state_at: since when it had this state; None if unknown."""
 
     url: Url
     state: State

@@ -1,4 +1,7 @@
-"""Retention of the change feed: the oldest events are deleted, and cursors that would miss one raise an error."""
+"""Retention of the change feed: old events are deleted. A reader whose cursor is before a deleted event gets an error.
+
+A reader is a row in feed_reader or a subscription (recrawl notify). Events that a reader has not read are kept.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -32,11 +35,11 @@ LAST_TO_FORGET = """
 FORGET = """
     WITH gone AS (
         DELETE FROM feed WHERE domain_id = %(domain_id)s AND number BETWEEN %(first)s AND %(last)s RETURNING position),
-    told AS (
+    deleted_events AS (
         DELETE FROM event WHERE domain_id = %(domain_id)s AND number BETWEEN %(first)s AND %(last)s
      RETURNING key, version),
     versions AS (
-        DELETE FROM snapshot v USING (SELECT DISTINCT key, version FROM told WHERE version > 1) t
+        DELETE FROM snapshot v USING (SELECT DISTINCT key, version FROM deleted_events WHERE version > 1) t
          WHERE v.domain_id = %(domain_id)s AND v.key = t.key AND v.number = t.version AND NOT v.is_stored)
     UPDATE domain_state
        SET first_event = %(last)s + 1,
@@ -64,7 +67,8 @@ FIRST_UNREAD = """
 class SlowestReader:
     """The reader of a domain's changes with the lowest cursor: a row of feed_reader or a subscription.
 
-    name: the name in feed_reader, or empty.  subscription: its number, or None.  paused_at: when it was paused.
+    position: its cursor.  name: the name in feed_reader, or empty.  subscription: its number, or None.
+    paused_at: when the subscription was paused, or None.
     """
 
     position: int
@@ -91,10 +95,7 @@ class SlowestReader:
 
 
 async def find_slowest_reader(db: Database, domain: Domain) -> SlowestReader | None:
-    """Return the reader of a domain's changes with the lowest cursor, or None without readers.
-
-    Readers are consumers with a row in feed_reader, and subscriptions (recrawl notify).
-    """
+    """Return the reader of a domain's changes with the lowest cursor, or None without readers."""
     row = await fetch_row(db, READERS, {"domain_id": domain.id})
     return SlowestReader(*row) if row is not None else None
 

@@ -23,7 +23,7 @@ VERSIONS = """
            + coalesce(pg_column_size(c.data)::float8
                       / (SELECT count(*) FROM (SELECT FROM snapshot o
                                                 WHERE o.domain_id = %(domain_id)s AND o.body_digest = v.body_digest
-                                                  AND o.is_stored LIMIT 100) said), 0)
+                                                  AND o.is_stored LIMIT 100) sharing), 0)
       FROM (SELECT key, version FROM page WHERE domain_id = %(domain_id)s AND version > 0
              ORDER BY key LIMIT %(sample)s) p
       JOIN domain_state s ON s.domain_id = %(domain_id)s
@@ -48,7 +48,7 @@ class SizeEstimate:
 async def estimate_size(db: Database, domain: Domain, *, read_until: int | None) -> SizeEstimate:
     """Estimate the space of a domain of any size from 200 of its pages, taking its quota into account.
 
-    read_until: the lowest cursor of the readers of changes; None without readers.
+    read_until: the lowest cursor of the readers of the change feed; None without readers.
     """
     values: dict[str, Any] = {"domain_id": domain.id, "sample": SAMPLE_SIZE}
     async with db.transaction() as connection:

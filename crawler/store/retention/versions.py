@@ -23,7 +23,7 @@ BODIES_CHUNK = 500  # bodies checked in one transaction of a sweep
 THIN_CHUNK = 500  # versions removed in one transaction, while the domain is locked
 OLDEST_CHUNK = 5_000
 
-# Pages with more versions than the number that is kept regardless of age.
+# The stored versions of pages that have more versions than are kept regardless of age.
 STORED_VERSIONS = """
     SELECT p.key, p.version, s.last_visit_at,
            array(SELECT v.number FROM snapshot v
@@ -67,7 +67,7 @@ SIZE = """
 """
 LOCK = "SELECT FROM domain_state WHERE domain_id = %(domain_id)s FOR NO KEY UPDATE"
 CHOSEN = "unnest(%(keys)s::bytea[], %(numbers)s::int[]) AS x(key, number)"
-# Keeps the newest version of each page, even if it was not the newest before the domain was locked.
+# The newest version of each page is kept, even if it became the newest after the versions were chosen.
 THIN = f"""
     UPDATE snapshot v SET text = '', headers = '', is_stored = false
       FROM {CHOSEN}
@@ -75,7 +75,7 @@ THIN = f"""
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = x.key AND p.version > x.number
      WHERE v.domain_id = %(domain_id)s AND v.key = x.key AND v.number = x.number AND v.is_stored
  RETURNING v.body_digest, pg_column_size(o.text) + pg_column_size(o.headers)
-"""  # noqa: S608  only our own expression is put in
+"""  # noqa: S608  only our own expression is inserted
 UNREFERENCED = """
     c.domain_id = %(domain_id)s AND c.digest = ANY(%(digests)s)
     AND NOT EXISTS (SELECT FROM snapshot v
@@ -88,13 +88,14 @@ PREVIEW_THINNING = f"""
         SELECT v.body_digest, pg_column_size(v.text) + pg_column_size(v.headers) AS size
           FROM {CHOSEN}
           JOIN snapshot v ON v.domain_id = %(domain_id)s AND v.key = x.key AND v.number = x.number AND v.is_stored),
-    said AS MATERIALIZED (SELECT body_digest, count(*) AS many FROM chosen GROUP BY body_digest)
+    bodies AS MATERIALIZED (SELECT body_digest, count(*) AS versions FROM chosen GROUP BY body_digest)
     SELECT (SELECT count(*) FROM chosen), (SELECT coalesce(sum(size), 0) FROM chosen), count(c.digest),
            coalesce(sum(pg_column_size(c.data)), 0)
-      FROM said
-      JOIN content c ON c.domain_id = %(domain_id)s AND c.digest = said.body_digest
-     WHERE said.many = (SELECT count(*) FROM snapshot v
-                         WHERE v.domain_id = %(domain_id)s AND v.body_digest = said.body_digest AND v.is_stored)
+      FROM bodies
+      JOIN content c ON c.domain_id = %(domain_id)s AND c.digest = bodies.body_digest
+     WHERE bodies.versions = (SELECT count(*) FROM snapshot v
+                               WHERE v.domain_id = %(domain_id)s AND v.body_digest = bodies.body_digest
+                                 AND v.is_stored)
 """  # noqa: S608  the same
 DIGESTS = """
     SELECT digest FROM content WHERE domain_id = %(domain_id)s AND digest > %(after)s ORDER BY digest LIMIT %(most)s
@@ -131,7 +132,7 @@ class NeededVersions:
 
 @dataclass(frozen=True, slots=True)
 class VersionRef:
-    """One version of a page. size: compressed bytes of its text and its body."""
+    """One version of a page. size: compressed bytes of its text and its body; 0 if not read."""
 
     key: PageKey
     number: int
@@ -141,8 +142,9 @@ class VersionRef:
 
 @dataclass(frozen=True, slots=True)
 class ThinChoice(Generic[Last]):
-    """Versions that may be removed. deferred_count: further versions that only an unread change keeps.
+    """Versions that may be removed.
 
+    deferred_count: the number of further versions that are kept only because a reader has not read their changes.
     last: the last page or version checked, from which to continue; None at the end.
     """
 
@@ -214,7 +216,7 @@ async def thin_versions(db: Database, domain: Domain, versions: Sequence[Version
 
 
 async def preview_thinning(db: Database, domain: Domain, versions: Sequence[VersionRef]) -> ThinResult:
-    """Return the minimum that `thin_versions` would remove: a body counts only if all its versions are removed."""
+    """Return what `thin_versions` would remove at least: a body counts only if all its versions are removed."""
     if not versions:
         return ThinResult()
     row = await fetch_row(db, PREVIEW_THINNING, _build_choice_params(domain, versions))
@@ -222,7 +224,10 @@ async def preview_thinning(db: Database, domain: Domain, versions: Sequence[Vers
 
 
 async def sweep_bodies(db: Database, domain: Domain, *, after: bytes) -> tuple[ThinResult, bytes | None]:
-    """Delete unused bodies among the next ones of a domain and return the last digest checked, None at the end."""
+    """Delete unused bodies of a domain, in the order of their digests.
+
+    Check BODIES_CHUNK bodies after the digest `after`. Return the last digest checked, None at the end.
+    """
     values: dict[str, Any] = {"domain_id": domain.id, "after": after, "most": BODIES_CHUNK}
     async with db.transaction() as connection:
         await connection.execute(PREFER_KEY_LOOKUPS)
@@ -245,7 +250,10 @@ async def compute_stored_bytes(db: Database, domain: Domain) -> int:
 async def read_needed_versions(
     connection: Connection, domain_id: int, keys: Iterable[bytes], *, read_until: int | None
 ) -> NeededVersions:
-    """Return the versions of changes that are unread or not in the feed yet, and the versions before them."""
+    """Return the versions of changes that are unread or not in the feed yet, and the version before each.
+
+    read_until: the lowest cursor of the readers of changes; None without readers.
+    """
     until = 2**62 if read_until is None else read_until
     values = {"domain_id": domain_id, "keys": list(set(keys)), "read_until": until}
     unread: dict[bytes, set[int]] = {}

@@ -1,14 +1,14 @@
 """Retention of visits: old visits are packed, then deleted, and empty partitions are dropped.
 
-A visit takes some 200 bytes as a row with its index entry, and a quarter of that in a pack, where each column is an
-array. Visits stay rows as long as crawls read them and are packed afterwards. Packing moves visits in chunks of one
-transaction each, so a visit is always in exactly one of the two tables.
+A visit takes some 200 bytes as a row with its index entry, and a quarter of that in a *pack*: a row in which each
+column is an array. Visits stay rows as long as crawls read them and are packed afterwards. Each transaction moves a
+chunk of visits, so a visit is always in exactly one of the two tables.
 
-The packs of a finished month are merged into fewer and larger ones with narrower buckets. One night's visits fill only
-packs with wide buckets, so the old visits of a page would be spread over many packs: a domain with a thousand visits a
-day gets four packs a night, and after two years, reading one page's visits would read a quarter of 730,000 visits.
-After merging, each bucket has a sixty-fourth of a month, and the same query reads 24 packs. Merging changes no visit.
-Each bucket is one transaction.
+A pack has the visits of one *bucket*: of pages whose keys share a prefix. The more visits are packed at a time, the
+longer the prefix and the narrower the bucket. The packs of a finished month are merged into packs with narrower
+buckets, because those of one night have wide ones: a domain with a thousand visits a day gets four packs a night, and
+after two years, reading one page's visits would read a quarter of 730,000 visits. After merging, each bucket has a
+sixty-fourth of a month, and the same query reads 24 packs. Merging changes no visit. Each bucket is one transaction.
 """
 
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ from crawler.store.rows import fetch_number, fetch_row, fetch_rows
 
 PACKED_AFTER = timedelta(days=8)  # crawls, plans and audits read only newer visits row by row
 CHUNK = 10_000  # visits in one transaction: a third of a second
-MIN_PACK_VISITS = 128  # if there are that many
+MIN_PACK_VISITS = 128  # visits in a bucket, on average, if there are that many
 MAX_PACK_VISITS = 4 * MIN_PACK_VISITS
-MIN_WAITING_VISITS = 128  # in a domain; fewer wait for more, unless they are old
-MAX_BITS = 16
+MIN_WAITING_VISITS = 128  # fewer visits of a domain are not packed, unless they are old
+MAX_BITS = 16  # of the key prefix of a bucket
 FORGET_PACKS_CHUNK = 200  # packs
 
 # In the order of the columns of models.visit.VisitPack.
@@ -61,7 +61,7 @@ PLACED_AND_PACKED = f"""
           FROM placed GROUP BY bucket, piece
      RETURNING visits)
     SELECT coalesce(sum(visits), 0)::bigint, count(*) FROM packed
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 PACK = f"""
     WITH taken AS (
         DELETE FROM visit
@@ -70,7 +70,7 @@ PACK = f"""
            AND (%(last_key)s::bytea IS NULL OR (key, at) <= (%(last_key)s, %(last_at)s))
      RETURNING *),
     {PLACED_AND_PACKED}
-"""  # noqa: S608  only our own columns are put in
+"""  # noqa: S608  only our own columns are inserted
 # Finished months, measured from the domain's last visit, whose visits are all packed.
 PACKS_BY_MONTH = """
     SELECT date_trunc('month', p.until, 'UTC') AS month, p.bits, sum(p.visits)::bigint
@@ -91,7 +91,7 @@ MERGE = f"""
          CROSS JOIN LATERAL unnest({", ".join(f"p.{name}" for name in VISIT_COLUMNS)})
                     WITH ORDINALITY AS x({", ".join(VISIT_COLUMNS)}, place)),
     {PLACED_AND_PACKED}
-"""  # noqa: S608  only our own columns and conditions are put in
+"""  # noqa: S608  only our own columns and conditions are inserted
 FORGET_ROWS = """
     DELETE FROM visit v USING (
         SELECT key, at FROM visit WHERE domain_id = %(domain_id)s AND at < %(before)s ORDER BY key, at LIMIT %(most)s) o
@@ -115,7 +115,7 @@ COUNT_OLD = """
 
 @dataclass(frozen=True, slots=True)
 class WaitingVisits:
-    """The visits of a domain that can be packed: their number, and the instant before which they were made."""
+    """The visits of a domain that can be packed: their number, and the instant before which all of them were made."""
 
     visits: int
     before: datetime
@@ -134,7 +134,7 @@ class MergeablePacks:
 
 
 def choose_bits(visits: int) -> int:
-    """Return the length of the key prefix, in bits, by which to divide this number of visits into packs; it is even."""
+    """Return the length in bits of the key prefix that divides `visits` visits into buckets; an even number."""
     bits = 0
     while bits < MAX_BITS and visits >> (bits + 2) >= MIN_PACK_VISITS:
         bits += 2
@@ -207,7 +207,7 @@ async def count_visits(db: Database, domain: Domain, *, before: datetime) -> int
 async def drop_empty_partitions(db: Database, *, at: datetime) -> list[str]:
     """Drop the empty partitions of finished months and return their names.
 
-    This returns their space to the operating system at once. Busy partitions are skipped until the next time.
+    This returns their space to the operating system at once. Busy partitions are skipped.
     """
     dropped = []
     for (name,) in sorted(await fetch_rows(db, VISIT_PARTITIONS, {})):

@@ -168,9 +168,11 @@ def test_target_is_limited_by_bytes_and_the_overall_budget() -> None:
     (both,) = solve_plans([work(1000)], [DomainLimits(target_age_days=3)], overall=Budget(float("inf"), 10_000))
 
     part = "its part of the shared budget, 50 a day,"
-    assert fresh.finding.startswith(f"95% fresh needs {fresh.target_requests:,.0f} requests a day; {part} gives 7")
+    assert fresh.finding.startswith(
+        f"A freshness of 95% needs {fresh.target_requests:,.0f} requests a day; {part} gives 7"
+    )
     assert young.finding.startswith(
-        f"No page older than 3 days needs {young.target_requests:,.0f} requests a day; {part} allows one visit"
+        f"A maximum age of 3 days needs {young.target_requests:,.0f} requests a day; {part} allows one visit"
     )
     assert "the budget of 10,000 bytes a day allows one visit to each page in" in thin.finding
     assert "its part of the shared budget" in both.finding
@@ -214,7 +216,7 @@ def test_target_age_of_seconds_is_limited_by_the_minimum_interval_and_reported()
     assert found.target_requests == compute_budget(100 * 144)  # each page every ten minutes
     assert found.longest_days == pytest.approx(1 / 144)
     assert found.finding == (
-        "No page older than 1 second is out of reach; "
+        "A maximum age of 1 second is out of reach; "
         "a minimum interval or a rule keeps a page from being visited for 10 minutes"
     )
 
@@ -260,7 +262,7 @@ def test_unreachable_target_keeps_the_default_price() -> None:
 
     assert found.target_requests is None
     assert found.shadow_price is None
-    assert found.finding.startswith("99% fresh is out of reach; even an unlimited budget gives ")
+    assert found.finding.startswith("A freshness of 99% is out of reach; even an unlimited budget gives ")
 
 
 def test_target_that_needs_less_than_the_budget_leaves_the_rest_unspent() -> None:

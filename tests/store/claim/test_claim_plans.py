@@ -68,7 +68,7 @@ async def test_a_selection_in_a_domain_of_a_hundred_thousand_pages_reads_only_a_
     values = {
         "domain_id": lease.domain.id,
         "without": keys,
-        "held": [],
+        "deferred": [],
         "at": START,
         "most": MOST + MAX_EXTRA_PAGES,
         "most_new": MOST,

@@ -32,7 +32,7 @@ async def test_a_small_domain_is_sampled_completely(db: Database, domain: Domain
     sample = await read(db, most=1000)
 
     assert (sample.fetched_pages, sample.unfetched_pages, sample.share) == (30, 5, 1.0)
-    assert (sample.asked == REQUEST_KINDS.index(RequestKind.CONDITIONAL)).sum() == 30
+    assert (sample.request_kind == REQUEST_KINDS.index(RequestKind.CONDITIONAL)).sum() == 30
     a, b = compute_estimates(sample, sample.priors)
     assert set(a[~sample.is_new]) == {PRIOR.a + 1.0}
     assert set(b[sample.is_new]) == {PRIOR.b}
@@ -67,7 +67,7 @@ async def test_pages_count_as_head_requests_where_heads_were_useful(
 
     sample = await read(db, most=1000)
 
-    assert {REQUEST_KINDS[n] for n in sample.asked} == {asked}
+    assert {REQUEST_KINDS[n] for n in sample.request_kind} == {asked}
     known = build_workload(sample, [PRIOR], min_interval_days=0.1, max_interval_days=9).fetched
     assert set(known.received_bytes) == {sample.costs.get_cost(asked).received_bytes}
 
@@ -78,7 +78,7 @@ async def test_pages_with_lying_validators_count_as_full_requests(db: Database, 
         values = (domain.id, Jsonb({"etag": {"changes_seen": 4, "missed": 4}}))
         await connection.execute("INSERT INTO domain_trust (domain_id, prior_no, stats) VALUES (%s, 0, %s)", values)
 
-    assert {REQUEST_KINDS[n] for n in (await read(db, most=1000)).asked} == {RequestKind.FULL}
+    assert {REQUEST_KINDS[n] for n in (await read(db, most=1000)).request_kind} == {RequestKind.FULL}
 
 
 @pytest.mark.soak

@@ -226,9 +226,10 @@ async def test_one_record_requests_and_releases_a_limited_number_of_duplicates(d
                 f" FROM {table}, generate_series(1, %(copies)s) n WHERE domain_id = %(domain_id)s AND key = %(key)s",
                 values,
             )
-        news = {"keys": [], "news": [key(domain, canonical)], "away": [], "request_reason": 3, "most": MAX_REQUESTED}
+        news = {"keys": [], "changed_or_lost": [key(domain, canonical)], "lost": []}
+        news |= {"request_reason": 3, "max_requested": MAX_REQUESTED}
         called = (await connection.execute(REQUEST_DUPLICATES, values | news)).rowcount
-        lost = {"lost": [key(domain, canonical)], "away": [], "most_left": MAX_UNLINKED}
+        lost = {"lost_or_often_changed": [key(domain, canonical)], "lost": [], "max_unlinked": MAX_UNLINKED}
         left = [(await connection.execute(UNLINK_DUPLICATES, values | lost)).rowcount for _ in range(3)]
 
     assert called == MAX_REQUESTED
@@ -398,7 +399,7 @@ async def test_pages_of_different_domains_do_not_share(db: Database, domain: Dom
 
 
 async def test_recording_scans_no_table_for_shared_schedules(db: Database, domain: Domain) -> None:
-    values = {"domain_id": domain.id, "keys": [key(domain, 1)], "news": [key(domain, 2)], "lost": [key(domain, 3)]}
+    values = {"domain_id": domain.id, "keys": [key(domain, 1)], "changed_or_lost": [key(domain, 2)]}
     async with db.transaction() as connection:
         await connection.execute(PREFER_KEY_LOOKUPS)
         for statement in (
@@ -417,9 +418,10 @@ async def test_recording_scans_no_table_for_shared_schedules(db: Database, domai
                 "changed": [key(domain, 2)],
                 "visits": 3,
                 "many": 2,
-                "most": 9,
-                "most_left": 9,
-                "away": [key(domain, 3)],
+                "max_requested": 9,
+                "max_unlinked": 9,
+                "lost": [key(domain, 3)],
+                "lost_or_often_changed": [key(domain, 3)],
                 "failures": 3,
             }
             cursor = await connection.execute(f"EXPLAIN {statement}".encode(), values | at)

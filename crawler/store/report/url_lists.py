@@ -1,4 +1,7 @@
-"""Sitemaps, feeds and other sources of change signals: what each has contributed, and how reliable it is."""
+"""URL lists (sitemaps, feeds and text files) and sources of change signals: what each contributed, how reliable it is.
+
+A URL list is a page of the domain. Sources are, for example, all sitemaps together, or a webhook.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,7 +11,7 @@ from crawler.core.http.urls import PageKey, Url
 from crawler.store.database import Connection, Database
 from crawler.store.rows import fetch_values
 
-LISTS = """
+URL_LISTS = """
     SELECT p.url, l.*, f.state, f.due_at, p.last_visit_at
       FROM url_list l
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = l.key
@@ -31,7 +34,7 @@ SOURCES = """
 
 @dataclass(frozen=True, slots=True)
 class ListReport:
-    """A page that is a URL list. The fields are described in models/page.py."""
+    """A page that is a URL list. For most fields, see UrlList in models/page.py."""
 
     url: Url
     kind: str
@@ -55,7 +58,10 @@ class ListReport:
 
 @dataclass(frozen=True, slots=True)
 class AnnouncedDate:
-    """The last date that lists of one source give a page. is_open: it signals a change that no visit has checked."""
+    """The latest date that the URL lists of one source give for a page.
+
+    list_url: the list with this date.  is_open: the date signals a change that no visit has checked.
+    """
 
     source: str
     at: datetime
@@ -63,19 +69,19 @@ class AnnouncedDate:
     list_url: Url | None
 
 
-async def list_url_lists(db: Database, domain: Domain, *, key: PageKey | None = None) -> list[ListReport]:
+async def read_url_lists(db: Database, domain: Domain, *, key: PageKey | None = None) -> list[ListReport]:
     """Return the domain's URL lists, those that contributed most first. key: only the list of this page."""
-    return await fetch_values(db, ListReport, LISTS, {"domain_id": domain.id, "key": key})
+    return await fetch_values(db, ListReport, URL_LISTS, {"domain_id": domain.id, "key": key})
 
 
 async def list_announced_dates(db: Database, domain: Domain, key: PageKey) -> list[AnnouncedDate]:
-    """Return the dates that URL lists give a page."""
+    """Return the dates that URL lists give for a page."""
     return await fetch_values(db, AnnouncedDate, DATES, {"domain_id": domain.id, "key": key})
 
 
 @dataclass(frozen=True, slots=True)
 class SourceReport:
-    """A source of change signals in a domain: a row of the view report_source, which describes the columns."""
+    """A source of change signals in a domain: a row of view report_source. For the fields, see its comments."""
 
     source: str
     signals: int
