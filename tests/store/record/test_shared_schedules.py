@@ -226,8 +226,8 @@ async def test_one_record_requests_and_releases_a_limited_number_of_duplicates(d
                 f" FROM {table}, generate_series(1, %(copies)s) n WHERE domain_id = %(domain_id)s AND key = %(key)s",
                 values,
             )
-        news = {"keys": [], "changed_or_lost": [key(domain, canonical)], "lost": []}
-        news |= {"request_reason": 3, "max_requested": MAX_REQUESTED}
+        counts = {"request_reason": 3, "max_requested": MAX_REQUESTED}
+        news = {"keys": [], "changed_or_lost": [key(domain, canonical)], "lost": [], **counts}
         called = (await connection.execute(REQUEST_DUPLICATES, values | news)).rowcount
         lost = {"lost_or_often_changed": [key(domain, canonical)], "lost": [], "max_unlinked": MAX_UNLINKED}
         left = [(await connection.execute(UNLINK_DUPLICATES, values | lost)).rowcount for _ in range(3)]
