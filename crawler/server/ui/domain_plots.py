@@ -66,7 +66,7 @@ def build_staleness_plot(facts: DomainFacts, links: UiLinks) -> Plot:
         Dot(
             page.importance,
             100 * (1 - page.freshness),
-            label=f"{page.url}: importance {page.importance:.2f}, probability of being stale {format_share(1 - page.freshness)}",
+            label=f"{page.url}: importance {page.importance:.2f}, staleness {format_share(1 - page.freshness)}",
             href=links.page(page.url),
         )
         for page in reversed(facts.weighed_pages)
