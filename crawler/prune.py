@@ -1,8 +1,9 @@
 """Pruning: apply the retention settings of domains.
 
-`prune_domains` thins out old versions, packs old visits, and deletes visits and changes that are too old.
-`enforce_quota` thins out one domain that exceeds its quota. `estimate_pruning` estimates what pruning would free.
-Each chunk is one transaction: crawls continue meanwhile, and an interrupted pruning is continued by the next one.
+`prune_domains` thins out old versions (deletes some of them), packs old visits (many into one compact row), and deletes
+visits and changes that are too old. `enforce_quota` deletes versions of one domain that exceeds its storage quota.
+`estimate_pruning` estimates what pruning would free. Each chunk is one transaction: crawls continue meanwhile, and the
+next pruning continues an interrupted one.
 """
 
 from collections.abc import Sequence
@@ -20,8 +21,9 @@ from crawler.store.retention.changes import SlowestReader
 from crawler.store.retention.estimate import SizeEstimate, estimate_size
 from crawler.store.retention.versions import ThinResult, VersionRef
 
-SAMPLE_MARGIN = 0.6  # share of the quota: an estimate from 200 pages is hardly ever further off than this
-MAX_FILL_CHUNKS = 100  # chunks of events whose fingerprints `recrawl duplicates` needs before they are deleted
+# A share of the quota: if the size estimated from 200 pages is below it, the real size is hardly ever above the quota.
+SAMPLE_MARGIN = 0.6
+MAX_FILL_CHUNKS = 100  # chunks of events from which fingerprints for `recrawl duplicates` are computed in one pruning
 
 
 @dataclass(slots=True)
@@ -34,7 +36,7 @@ class PruneStats:
     visits, changes: how many were deleted.
     unread: changes that are old enough to be deleted but are kept because `reader` has not read them.
     deferred_versions: versions that are kept for that reader only.
-    reader: the reader for which data is kept; empty if there is none.
+    reader: the subscription or other reader of the change feed for which data is kept; empty if there is none.
     reader_since: when the oldest change was found that it has not read.  remedy: what the user can do about it.
     stored_bytes: size of texts and bodies after pruning.
     excess_bytes: bytes above the quota that remain because newest versions and unread versions are never deleted.
@@ -136,7 +138,7 @@ async def _begin_pruning(db: Database, domain: Domain, *, dry_run: bool) -> "_Pr
 
 @dataclass(slots=True)
 class _Pruning:
-    """The pruning of one domain, step by step. reader: of those who must read all changes, the one furthest behind."""
+    """The pruning of one domain, step by step. reader: the reader of the change feed that is furthest behind."""
 
     db: Database
     domain: Domain

@@ -104,8 +104,8 @@ async def run_crawl(
 ) -> State[dict[str, object]]:
     """Crawl until nothing is due, the time limit is reached or the run is canceled; then show a Markdown artifact.
 
-    Return the state of the run. Its data are the counts and the other `facts`; its message says what was done and why
-    domains wait.
+    facts: further data of the run.  Return the state of the run: its data are the counts and `facts`, and its message
+    says what was done and why domains wait.
     """
     clock = Clock.from_instant(at)
     progress: dict[UUID, Progress] = {}

@@ -1,4 +1,4 @@
-"""The parameter forms of the Prefect UI: domain settings, knowledge time, and the list of domains."""
+"""The parameter forms of the Prefect UI: domain settings, the parameter `at`, and the list of domains."""
 
 import re
 from datetime import datetime
@@ -65,7 +65,7 @@ def build_patch(form: SettingsForm) -> SettingsPatch:
 
 
 def parse_instant(text: str) -> datetime | None:
-    """Parse the knowledge time of a run; None for now. Raises BadInput."""
+    """Parse the time for which a run computes; None for now. Raises BadInput."""
     if not text:
         return None
     try:

@@ -66,8 +66,8 @@ def emit(event: str, name: str, payload: dict[str, Any], *, kind: str = "domain"
 
 
 @task(cache_policy=NO_CACHE, persist_result=False)
-async def crawl_lease(domain: str, walk: Callable[[], Awaitable[LeaseResult]], progress: Progress) -> LeaseResult:
-    """Crawl one lease. domain: shown by the task run, so it is the first argument.
+async def crawl_lease(domain: str, crawl_it: Callable[[], Awaitable[LeaseResult]], progress: Progress) -> LeaseResult:
+    """Crawl one lease. domain: its name, which the Prefect UI shows as a parameter.  crawl_it: crawls the lease.
 
     The crawl does not wait for the Prefect server: if that is down, the lease would end before the first request.
     """
@@ -75,7 +75,7 @@ async def crawl_lease(domain: str, walk: Callable[[], Awaitable[LeaseResult]], p
     creation = asyncio.create_task(try_prefect_call(artifact_call), name=f"artifact-{domain}")
     updating = asyncio.create_task(progress.keep_updating(creation), name=f"progress-{domain}")
     try:
-        result = await walk()
+        result = await crawl_it()
     except BaseException:
         creation.cancel()
         raise

@@ -26,7 +26,7 @@ async def notify(at: str = "") -> State[dict[str, int]]:
     next runs try again.
 
     Args:
-        at: Knowledge time, such as 2026-01-31T12:00:00Z; empty for now.
+        at: Act as if it were this time, such as 2026-01-31T12:00:00Z; empty for now.
 
     """
     chosen = get_settings()

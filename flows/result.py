@@ -10,7 +10,7 @@ from crawler.format.values import format_bytes, format_count
 from crawler.server import build_history_url
 from crawler.times import format_instant
 
-MAX_URL_CHARS = 100  # shown characters of a URL
+MAX_URL_CHARS = 100  # longer URLs are truncated
 ALL_HEADINGS = {**HEADINGS, Change.ADDED: "Added"}
 _MARKS = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$&:])")
 _UNSAFE = {ord(char): f"%{ord(char):02X}" for char in "<>\\|\"' \r\n\t"}
@@ -29,9 +29,11 @@ def summarize_shift(shift: ShiftResult, waits: Sequence[str] = ()) -> list[str]:
         f"{visited}: {', '.join(f'{count:,} {name}' for name, count in counts.items() if count) or 'all unchanged'}",
         f"{spent} in {stats.elapsed.total_seconds():.1f} s; {format_bytes(stats.saved_bytes)} saved",
     ]
-    holds = [f"{name} until {format_instant(hold.until)} ({hold.reason})" for name, hold in shift.suspensions.items()]
-    if holds:
-        lines.append(f"Suspended: {', '.join(holds)}")
+    suspended = [
+        f"{name} until {format_instant(each.until)} ({each.reason})" for name, each in shift.suspensions.items()
+    ]
+    if suspended:
+        lines.append(f"Suspended: {', '.join(suspended)}")
     return [*lines, *waits]
 
 
@@ -51,8 +53,8 @@ def render_markdown(shift: ShiftResult, waits: Sequence[str] = (), *, origin: st
             for name, stats in sorted(shift.by_domain.items())
         )
         lines += ["", *render_markdown_table(("domain", "visits", "changed", "new URLs", "failed"), rows)]
-    for name, hold in shift.suspensions.items():
-        lines.append(f"\n{name} is suspended until {format_instant(hold.until)}: {escape_markdown(hold.reason)}")
+    for name, each in shift.suspensions.items():
+        lines.append(f"\n{name} is suspended until {format_instant(each.until)}: {escape_markdown(each.reason)}")
     for name, error in shift.broken.items():
         lines.append(f"\n{name} failed with an internal error: {escape_markdown(error)}")
     lines += [f"\n{escape_markdown(wait)}" for wait in waits]

@@ -18,10 +18,10 @@ from flows.run_ending import build_run_name, report_errors
 
 MAX_DOMAINS = 100  # domains per artifact; the most relevant ones come first
 DAY = timedelta(days=1)
-PLAN_COLUMNS = ("domain", "importance", "min value", "budget", "requests/day", "fresh", "age, days")
+PLAN_COLUMNS = ("domain", "importance", "minimum value", "budget", "requests/day", "fresh", "age, days")
 AUDIT_COLUMNS = (
-    *("domain", "drawn", "audits (30 days)", "expected fresh", "found fresh"),
-    *("scheduled visits", "expected", "found"),
+    *("domain", "drawn", "audits (30 days)", "audits: expected fresh", "audits: found fresh"),
+    *("scheduled visits", "scheduled: expected fresh", "scheduled: found fresh"),
 )
 REPORT_COLUMNS = ("domain", "fresh", "target", "pages", "visits", "changes", "failed", "requests", "received", "saved")
 PRUNE_COLUMNS = (
@@ -33,11 +33,11 @@ PRUNE_COLUMNS = (
 @flow(name="audit", flow_run_name=build_run_name("audit"), persist_result=False)
 @report_errors
 async def audit(domain: str = "", at: str = "") -> dict[str, int]:
-    """Draw random pages for a visit, and compare earlier visits with the reported freshness.
+    """Draw random pages that the next crawl visits, and compare earlier visits with the reported freshness.
 
     Args:
         domain: Only this domain, such as docs.example.com; empty for all registered domains.
-        at: Knowledge time, such as 2026-01-31T12:00:00Z; empty for now.
+        at: Act as if it were this time, such as 2026-01-31T12:00:00Z; empty for now.
 
     """
     async with open_configured_database(get_settings()) as db:
@@ -76,7 +76,7 @@ async def daily_report(domain: str = "", at: str = "") -> dict[str, float | None
 
     Args:
         domain: Only this domain, such as docs.example.com; empty for all registered domains.
-        at: Knowledge time, such as 2026-01-31T12:00:00Z; empty for now.
+        at: Act as if it were this time, such as 2026-01-31T12:00:00Z; empty for now.
 
     """
     from crawler.server import write_pages  # noqa: PLC0415  no other flow needs the web UI
@@ -88,7 +88,7 @@ async def daily_report(domain: str = "", at: str = "") -> dict[str, float | None
         written = await write_pages(db, domains, reports.ensure_private_folder(home, "report"), at=now)
     get_run_logger().info("%d pages written: %s", written.files, written.index)
     lines = render_markdown_table(REPORT_COLUMNS, map(_format_report_row, domain_reports))
-    lines.append(f"\nVisits, changes, requests and bytes are of one day. HTML report: {written.index}")
+    lines.append(f"\nVisits, changes, requests and bytes cover the last day. HTML report: {written.index}")
     if (origin := reports.find_web_ui_origin(home)) is not None:
         lines.append(f"\n[Open the web UI](<{origin}/>)")
     # One key for all days, so that Prefect shows the history.
@@ -106,7 +106,7 @@ def _format_report_row(each: reports.DomainReport) -> tuple[str, ...]:
 @flow(name="prune", flow_run_name="prune", persist_result=False)
 @report_errors
 async def prune(domain: str = "", dry_run: bool = False) -> dict[str, int]:  # noqa: FBT001, FBT002  a field of the form
-    """Delete old versions, visits and changes by the retention settings of each domain.
+    """Delete old versions, visits and changes according to the retention settings of each domain.
 
     The Prefect server deletes its own old runs itself.
 
@@ -155,7 +155,7 @@ async def plan(domain: str = "", at: str = "") -> dict[str, dict[str, object]]:
 
     Args:
         domain: Show only this domain, such as docs.example.com. All domains are planned, since they share a budget.
-        at: Knowledge time, such as 2026-01-31T12:00:00Z; empty for now.
+        at: Act as if it were this time, such as 2026-01-31T12:00:00Z; empty for now.
 
     """
     async with open_configured_database(get_settings()) as db:

@@ -13,7 +13,7 @@ from crawler.store.report import ExportedPage
 
 # Raise SCHEMA_VERSION (page_index.py) after a change of the cuts or ids, so that the next sync reads all pages again.
 MAX_CHARS = 4000  # of one chunk, about a thousand words, which fits into most embedding models
-ID_TEXT_CHARS = 200  # from the beginning of a chunk, in its id
+ID_TEXT_CHARS = 200  # characters at the beginning of a chunk that its id may cover
 
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$")
 

@@ -50,7 +50,10 @@ class RowKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PageSource:
-    """A reader of the pages of a domain. with_bodies: whether to read the bodies."""
+    """A reader of the pages of a domain. row_kind: whether to read pages or all versions.
+
+    with_bodies: whether to read the bodies.
+    """
 
     db: Database
     domain: Domain
@@ -119,10 +122,11 @@ async def export(
 ) -> ExportResult:
     """Write the newest version of each fetched page, or only the changes after the cursor `since`.
 
-    to: a folder for a format of files, else a binary stream.  row_kind: a row for each page, for each part of it under
-    a heading, or for each version of any page.  on_progress: called with the pages so far. With `since`,
-    pages that went are written too, so that a copy can follow, and of versions only new ones; with 0, all pages are
-    written. A change during the export is in it, after its cursor, or both.
+    to: a folder for Markdown, else a binary stream.  since: a cursor of the feed; None or 0 for all pages. With a
+    cursor, removed pages are written too, so that a copy can delete them, and of versions only new ones.
+    row_kind: a row for each page, for each part of it under a heading, or for each version of any page.
+    on_progress: is called with the number of pages so far. A change during the export is included, or comes after the
+    returned cursor, or both.
 
     Raises CursorTooOld if the feed does not reach back to the cursor, and MissingExtra.
     """

@@ -15,9 +15,9 @@ from crawler.core.page.media_type import detect_kind
 from crawler.errors import CrawlerError
 from crawler.store.report import ExportedPage
 
-NAME_BYTES = 120  # of a file or folder name; file systems allow 255, including the additions below
+NAME_BYTES = 120  # the maximum of a file or folder name; file systems allow 255, including the suffixes added below
 INDEX = "index"
-TEMP_PREFIX = ".recrawl-"  # of the names of unfinished files
+TEMP_PREFIX = ".recrawl-"  # begins the names of unfinished files
 _UNSAFE = re.compile(r"[^\w.~@=,+ -]")
 
 
@@ -41,10 +41,11 @@ def render_markdown(page: ExportedPage, *, pads_tables: bool = True) -> str:
 
 
 class MarkdownFolder:
-    """A writer of one Markdown file per page, in folders that follow the paths of the site. Removed pages lose theirs.
+    """A writer of one Markdown file per page, in folders that follow the paths of the site.
 
-    is_full_export: whether all pages of the domain are written; then `close` deletes the files of its other pages.
-    Files of other origin are never changed; `write` raises CrawlerError if a page needs the path of one.
+    The files of removed pages are deleted. is_full_export: whether all pages of the domain are written; then `close`
+    deletes the files of its other pages. Files that no export wrote are never changed; `write` raises CrawlerError if a
+    page needs the path of one.
     """
 
     def __init__(self, folder: Path, *, authority: Authority, is_full_export: bool) -> None:
@@ -59,8 +60,8 @@ class MarkdownFolder:
                 path.unlink()
             return
         if existing_url != page.url and path.exists():
-            owner = f"a page of {get_authority(Url(existing_url))}" if existing_url else "something else than an export"
-            raise CrawlerError(f"{path} already exists and belongs to {owner}: export each domain to a separate folder")
+            owner = f"belongs to {get_authority(Url(existing_url))}" if existing_url else "was not written by an export"
+            raise CrawlerError(f"{path} already exists and {owner}: export each domain to a separate folder")
         path.parent.mkdir(parents=True, exist_ok=True)
         text = f"---\n{render_front_matter(page)}---\n\n{render_markdown(page)}"
         file = NamedTemporaryFile("w", dir=path.parent, prefix=TEMP_PREFIX, delete=False, encoding="utf-8")  # noqa: SIM115

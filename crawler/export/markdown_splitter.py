@@ -49,7 +49,11 @@ class _Segment:
 
 @dataclass(frozen=True, slots=True)
 class _Wrapper:
-    """The text that turns a part of a block into a block. head: its begin.  tail: its end.  close: closes a part."""
+    """The text that makes each part of a split block a block of its own.
+
+    head: the start of the block, such as a table header, which parts repeat.  tail: the end of the block.
+    close: the end of all other parts.
+    """
 
     head: str = ""
     tail: str = ""
@@ -78,7 +82,10 @@ def split_text(text: str, *, min_chars: int, max_chars: int) -> Iterator[TextPar
 
 
 def find_open_fence(line: str, fence: str) -> str:
-    """Return the fence that is open after a line, with its indentation, or an empty string. fence: the one before."""
+    """Return the code fence that is open after a line, with its indentation, or an empty string.
+
+    fence: the fence that is open before the line, or an empty string.
+    """
     if not fence:
         mark = _FENCE.match(line)
         return mark[0] if mark else ""
@@ -105,7 +112,7 @@ def _find_end(
 
 
 def _compute_ranks(segments: Sequence[_Segment]) -> list[tuple[int, bytes]]:
-    """Return the rank of a cut after each segment, lower is better: by its depth, then by a digest of its context."""
+    """Return the rank of a cut after each segment: its depth, then a digest of its context. Lower is better."""
     text = "".join(segment.text for segment in segments)
     ranks, offset = [], 0
     for segment in segments:

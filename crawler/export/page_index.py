@@ -26,12 +26,15 @@ from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import ExportedPage
 
-SCHEMA_VERSION = 3  # of the tables and of the way pages are split into chunks; stored in the index
-# The changes of the tables by version. Then all pages are read again, because older versions split them otherwise.
+# The version of the tables and of the way pages are split into chunks; stored in the index.
+SCHEMA_VERSION = 3
+# The statement that upgrades the tables of each older version. RESET_CURSORS follows, so that the next sync reads all
+# pages again, because older versions split them differently.
 MIGRATIONS = {1: "ALTER TABLE sync ADD COLUMN source text;", 2: ""}
 RESET_CURSORS = "UPDATE sync SET cursor = NULL;"
 
 PAGE_COLUMNS = ("url", "title", "language", "version", "version_at", "seen_at", "importance")
+# pass: the number of the full sync that last wrote a page; at its end, pages with an older number are deleted.
 UPSERT_PAGE = """
     INSERT INTO page (url, domain, title, language, version, version_at, seen_at, importance, pass)
     SELECT %(url)s, domain, %(title)s, %(language)s, %(version)s, %(version_at)s, %(seen_at)s, %(importance)s, pass
@@ -150,7 +153,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SyncResult:
-    """The result of a sync. put, removed: numbers of pages.  is_anew: whether it read all pages, not only changes."""
+    """The result of a sync. put, removed: the numbers of written and deleted pages.
+
+    cursor: the feed cursor of the index.  is_anew: whether all pages were read, not only changes.
+    """
 
     put: int
     removed: int

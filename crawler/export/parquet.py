@@ -9,7 +9,8 @@ from crawler.export.rows import CHUNK_COLUMNS, COLUMNS, Row, build_rows
 from crawler.store.report import ExportedPage
 
 _INSTANT = pa.timestamp("us", tz="UTC")
-_TYPES = {  # of the columns that are not strings
+# The types of the columns that are not strings.
+_TYPES = {
     "status": pa.int16(),
     "version": pa.int32(),
     "version_at": _INSTANT,

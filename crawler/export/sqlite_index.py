@@ -92,12 +92,12 @@ class SqliteIndex(PageIndex):
             self._db.execute("PRAGMA foreign_keys = ON")
             self._use_wal()
             (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            (form,) = self._db.execute("PRAGMA user_version").fetchone()
-            if form == SCHEMA_VERSION:
+            (version,) = self._db.execute("PRAGMA user_version").fetchone()
+            if version == SCHEMA_VERSION:
                 return
-            if form not in {0, *MIGRATIONS} or (form == 0 and tables):
+            if version not in {0, *MIGRATIONS} or (version == 0 and tables):
                 raise CrawlerError(f"{self._file} exists and is not an index of this version: use another file")
-            statements = f"{MIGRATIONS[form]} {RESET_CURSORS}" if form else TABLES
+            statements = f"{MIGRATIONS[version]} {RESET_CURSORS}" if version else TABLES
             self._db.executescript(f"BEGIN IMMEDIATE; {statements} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
 
     def _use_wal(self) -> None:
@@ -200,8 +200,8 @@ class SearchHit:
 def is_searchable(file: Path) -> bool:
     """Return whether the file is an index with tables, which can be searched."""
     with suppress(sqlite3.Error), closing(_open_read_only(file)) as db:
-        (form,) = db.execute("PRAGMA user_version").fetchone()
-        return 1 <= int(form) <= SCHEMA_VERSION  # older versions differ only in the data for sync
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        return 1 <= int(version) <= SCHEMA_VERSION  # older versions differ only in the data for sync
     return False
 
 

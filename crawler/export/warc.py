@@ -17,7 +17,8 @@ from warcio.warcwriter import WARCWriter
 from crawler import __version__
 from crawler.store.report import ExportedPage
 
-TRANSFER_HEADERS = {"content-encoding", "content-length"}  # of the transfer; bodies are stored decoded
+# They describe the body as transferred; stored bodies are decoded.
+TRANSFER_HEADERS = {"content-encoding", "content-length"}
 HTML = "text/html; charset=utf-8"  # the type of rendered pages
 
 

@@ -16,7 +16,7 @@ from crawler.format.values import format_count, format_instant, format_rate, for
 from crawler.planner.page_value import Bound, Due, compute_page_magnitude_factor
 from crawler.store.report import BlockChange, Explanation, InboxKind, PageFacts, PriorLevel, PriorSource
 
-DUE_TOLERANCE = 0.03  # share of the interval; a claim does not update due times that differ by less than 0.02
+DUE_TOLERANCE = 0.03  # share of the interval; stored due times that differ by less than 0.02 are not updated
 
 
 def format_untracked(url: Url, stored: Explanation, scope: Scope, *, refusal: str, max_pages: int) -> str:
@@ -71,10 +71,10 @@ INBOX_NOTE = "this waits in the inbox until the next crawl"
 
 def format_next_fetch(stored: Explanation, page: PageFacts, *, today: Due | None, refusal: str) -> str:
     """Return when a page is fetched next and why, including entries in the inbox that the next crawl applies."""
-    idle = {InboxKind.REORDER}
+    without_effect = {InboxKind.REORDER}
     if page.state is State.UNFETCHED:
-        idle = {InboxKind.REFRESH, InboxKind.REREAD, InboxKind.AUDIT, InboxKind.REPRICE}
-    reasons = dict.fromkeys(INBOX_REASONS[each] for each in InboxKind if each in stored.waiting - idle)
+        without_effect = {InboxKind.REFRESH, InboxKind.REREAD, InboxKind.AUDIT, InboxKind.REPRICE}
+    reasons = dict.fromkeys(INBOX_REASONS[each] for each in InboxKind if each in stored.waiting - without_effect)
     due = format_due(stored, page, today=today, refusal=refusal)
     return f"{' and '.join(reasons)}: {INBOX_NOTE}; until then, {due}" if reasons else due
 
@@ -82,7 +82,8 @@ def format_next_fetch(stored: Explanation, page: PageFacts, *, today: Due | None
 def format_due(stored: Explanation, page: PageFacts, *, today: Due | None, refusal: str) -> str:
     """Return when a page is fetched next and why.
 
-    today: when it would be due at the current shadow price.  refusal: why it may not be fetched now; empty if it may.
+    today: when it would be due by the current plan and rules; None if that is unknown.
+    refusal: why it may not be fetched now; empty if it may.
     """
     at = stored.at
     when = format_when(page.due_at, now=at)
@@ -174,14 +175,14 @@ BOUND_REASONS = {
 
 
 def _explain_bound(today: Due) -> str:
-    """Return the deciding bound as a clause."""
+    """Return what determines the due time, as a clause."""
     assert today.gap is not None
     least, most = ("a rule", "a rule") if today.by_rule else ("the minimum interval", "the maximum interval")
     return BOUND_REASONS[today.bound].format(span=format_span(today.gap), least=least, most=most)
 
 
 def format_change_rate(page: PageFacts, source: PriorSource | None) -> str:
-    """Return how often a page changes by its estimate, and the evidence. source: the source of its prior."""
+    """Return how often a page is estimated to change, and why. source: where its prior comes from."""
     rate = format_rate(page.rate_estimate.rate_per_day)
     visits = page.visits - page.failures  # a failed visit says nothing about changes
     if page.state is State.GONE:
@@ -211,7 +212,7 @@ PRIOR_WORDS = {
 
 
 def _format_prior(page: PageFacts, source: PriorSource | None) -> str:
-    """Return where the estimate of a page comes from before its second visit."""
+    """Return where the change-rate estimate of a page comes from before its second visit."""
     if source is None:
         return PRIOR_WORDS[PriorLevel.NOTHING]
     pages, sites = format_count(source.pages, "page"), format_count(source.domains, "site")
@@ -255,7 +256,7 @@ def format_rate_estimate(page: PageFacts, source: PriorSource | None) -> str:
 
 
 def format_magnitude_factor(page: PageFacts, terms: VisitTerms | None) -> str:
-    """Return how much a page's changes weigh relative to the average page; empty if they are not weighed."""
+    """Return how much a page's changes count relative to those of the average page; empty if all count the same."""
     if terms is None or terms.magnitude is None or not page.version:
         return ""
     own_changes = format_count(page.changes, "change") if page.magnitudes.changes else "no changes yet"

@@ -19,17 +19,18 @@ HEADINGS = {
     Change.RESTORED: "Restored",
     Change.UNKNOWN: "Failed",
 }
-# Why a difference between two versions does not count as a change, or why a block is masked.
+# Why a difference between two versions does not count as a change, or why a block is not compared.
 NO_NEWS_WORDS = {
     MaskReason.NONE: "",
-    MaskReason.WORDS: "these words differ at every visit",
-    MaskReason.NOISE: "it appeared or disappeared within seconds",
-    MaskReason.UNSTABLE: "the content at this position changes all the time",
-    MaskReason.BOILERPLATE: "it is boilerplate on nearly all pages of the site",
-    MaskReason.DATE: "it is the date of the visit",
-    MaskReason.RULE: "a rule ignores it",
+    MaskReason.WORDS: "words that differ at every visit",
+    MaskReason.NOISE: "appears and disappears within seconds",
+    MaskReason.UNSTABLE: "the text at this position changes all the time",
+    MaskReason.BOILERPLATE: "boilerplate of nearly all pages of the site",
+    MaskReason.DATE: "the date of the visit",
+    MaskReason.RULE: "ignored by a rule",
 }
-EVIDENCE_WORDS: dict[str, str] = {  # what decided the verdict of a visit
+# What decided the verdict of a visit.
+EVIDENCE_WORDS: dict[str, str] = {
     Evidence.NOT_MODIFIED: "status 304 (not modified)",
     Evidence.HEAD: "length and date of a HEAD request",
     Evidence.BYTES: "the bytes",
@@ -87,7 +88,7 @@ RENDERING_WORDS: dict[str, str] = {
     RenderFailure.NO_PAGE: "the browser produced no page",
     RenderFailure.ENDING: "stopped: the budget or the lease ended",
 }
-# The prefixes of reasons about access, and the words that replace them.
+# The first words of stored reasons about access, and what users see instead.
 ACCESS_WORDS = {
     NO_SECRET: "the secret",
     LOGIN_FAILED: "its login failed:",

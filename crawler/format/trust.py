@@ -22,9 +22,9 @@ def format_conditional_request(
 ) -> str:
     """Describe the next request of a page, and why it does not use all validators of the page.
 
-    trust: the statistics of the page's group.  suspected: validators that were wrong elsewhere in the domain, which
-    counts while the group has few visits.  by_head: whether a HEAD request comes first.
-    validator_check: whether the next visit of the domain is a validator check.
+    trust: the validator statistics of the pages with the same URL template.  suspected: validators that were wrong
+    elsewhere in the domain, which counts while there are few visits of this template.  by_head: whether a HEAD request
+    comes first.  validator_check: whether the next visit in the domain is a validator check.
     """
     effective = apply_suspicion(trust, suspected)
     if by_head:
@@ -59,7 +59,7 @@ def _list_kinds(validators: Validators) -> list[Validator]:
 
 
 def describe_trust(trust: ValidatorTrust) -> dict[str, object]:
-    """Return the validator statistics of a page's group as JSON."""
+    """Return the validator statistics of a URL template as JSON."""
     return {
         "revisits": trust.revisits,
         "validator_checks": trust.validator_checks,
@@ -68,7 +68,7 @@ def describe_trust(trust: ValidatorTrust) -> dict[str, object]:
 
 
 def format_trust(trust_rows: Sequence[TrustRow]) -> str:
-    """List the groups of pages with unreliable validators; empty if nothing is known."""
+    """List the URL templates with unreliable validators, one per line; empty if nothing is known."""
     of_sent = [row for row in trust_rows if row.validator in SENT_VALIDATORS]
     faults = [_format_faulty_group(row) for row in of_sent if row.rating != "honest"]
     return "\n".join(faults) if faults else "reliable in all checks" if of_sent else ""

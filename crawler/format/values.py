@@ -1,4 +1,4 @@
-"""Formatting of times, durations, sizes, shares, counts and deliveries, and sanitizing of foreign text."""
+"""Formatting of times, durations, sizes, shares, counts and deliveries, and sanitizing of texts from outside."""
 
 from datetime import datetime, timedelta
 
@@ -57,7 +57,7 @@ def format_count(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-MAX_TEXT_CHARS = 20_000  # of foreign text
+MAX_TEXT_CHARS = 20_000  # of a text from outside, such as a page or a server's message
 # Bidirectional controls (Unicode 15, UAX 9) could make a text look like another one.
 REPLACEMENT = "\ufffd"
 DIRECTION_CONTROLS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C}
@@ -65,7 +65,7 @@ _SANITIZED = dict.fromkeys({*range(32), *range(0x7F, 0xA0), *DIRECTION_CONTROLS}
 
 
 def sanitize_text(text: object) -> str:
-    """Replace control characters and bidirectional controls in a foreign text, and limit its length."""
+    """Replace control characters and bidirectional controls in a text from outside, and limit its length."""
     return str(text)[:MAX_TEXT_CHARS].translate(_SANITIZED)
 
 

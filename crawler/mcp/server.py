@@ -26,7 +26,7 @@ MAX_DOMAINS = 50  # in a result of freshness
 MAX_BLOCKS = 5  # of one change
 MAX_CHARS = 20_000  # of a text in one result; `offset` gives the rest
 SEARCH_TIMEOUT = timedelta(seconds=20)  # to build the search index; clients wait about a minute for a tool
-MAX_SEARCHES = 8  # that run at once, including those that have timed out
+MAX_SEARCHES = 8  # at once, including those that timed out and still run
 INDEX_PENDING = "the search index is still being built: search again in a minute"
 NEWS = frozenset(EventKind) - {EventKind.DEFERRED, EventKind.RESUMED, EventKind.HINT}
 INSTRUCTIONS = """\
@@ -83,10 +83,10 @@ class Tools:
 
         words: the words in any order; a * at the end of a word matches any ending.  domain: only search this domain,
         for example docs.example.com.  limit: at most 20. Each hit has the URL and title of the page, the headings above
-        the part, and an excerpt with the words in brackets; use `text` to read the whole page.
+        the part, and an excerpt with the words in brackets. Use `text` to read the whole page.
         """
         hits = await self._run_search(words, domain=domain, max_count=_clamp(limit, MAX_HITS))
-        return [_picked(hit, "url", "title", "heading", "excerpt", "version", "version_at") for hit in hits]
+        return [_pick_fields(hit, "url", "title", "heading", "excerpt", "version", "version_at") for hit in hits]
 
     async def _run_search(self, words: str, *, domain: str | None, max_count: int) -> list[SearchHit]:
         """Return the hits. Raises CrawlerError if building the index takes longer than the search timeout."""
@@ -127,8 +127,9 @@ class Tools:
     async def changes(self, what: str | None = None, days: float = 7, after: int = 0, limit: int = 20) -> Result:
         """List changes of pages in the order in which they were found, with the blocks of text that differ.
 
-        what: a domain, a page URL, or a URL prefix; all domains if omitted.  days: only changes found in the last days.
-        after: the cursor, which is `next` of the previous result.  limit: at most 50.
+        what: a domain, a page URL, or a URL prefix; all domains if omitted.  days: only changes found in this many last
+        days.  after: the cursor, which is `next` of the previous result.  limit: at most 50 changes. Each change has at
+        most five blocks.
         """
         since = datetime.now(UTC) - timedelta(days=min(max(days, 0.0), 36_500.0))
         max_count, items = _clamp(limit, MAX_CHANGES), list[FeedItem]()
@@ -187,18 +188,18 @@ def _parse_instant(text: str | None) -> datetime | None:
     return instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
 
 
-def _picked(value: object, *names: str) -> Result:
+def _pick_fields(value: object, *names: str) -> Result:
     """Return the named fields of a value; instants become ISO 8601 texts, and enumerations their values."""
     values = {name: getattr(value, name) for name in names}
     return {name: convert_to_plain(x) if isinstance(x, datetime | Enum) else x for name, x in values.items()}
 
 
 def _describe_change(item: FeedItem) -> Result:
-    blocks = [_picked(each, "part", "before", "after") for each in item.blocks[:MAX_BLOCKS]]
-    facts = _picked(item, "position", "at", "url", "title", "change", "magnitude", "version", "moved_to")
+    blocks = [_pick_fields(each, "part", "before", "after") for each in item.blocks[:MAX_BLOCKS]]
+    facts = _pick_fields(item, "position", "at", "url", "title", "change", "magnitude", "version", "moved_to")
     return facts | {"blocks": blocks}
 
 
 def _describe_freshness(report: DomainReport) -> Result:
     counts = ("fetched", "unfetched", "gone", "dead_links", "withheld")
-    return _picked(report, "domain", "freshness", *counts, "last_visit_at", "oldest_visit_at", "finding")
+    return _pick_fields(report, "domain", "freshness", *counts, "last_visit_at", "oldest_visit_at", "finding")

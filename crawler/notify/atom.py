@@ -18,7 +18,7 @@ from crawler.notify.payload import build_content
 from crawler.store.report import FeedItem
 
 ATOM = "http://www.w3.org/2005/Atom"
-MAX_EDITS = 10  # blocks of an entry
+MAX_EDITS = 10  # changed blocks in one entry
 # The namespace of the ids of feeds and entries (RFC 9562, 5.5): a change has the same id in every feed.
 UUID_NAMESPACE = uuid.UUID("8f7b1f5c-6a0e-5a51-9f1e-2d8b7c7a4f10")
 # Characters that XML 1.0 does not allow (2.2): controls, surrogates and two noncharacters.

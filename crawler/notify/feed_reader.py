@@ -1,6 +1,6 @@
 """Reading of the feed for one subscription: matching changes go into its outbox.
 
-A condition is evaluated on the two versions of a change, with the current noise mask.
+A condition, such as "a number falls below 100", is evaluated on the two versions of a change, without noise.
 """
 
 import logging
@@ -33,7 +33,7 @@ MAX_WAITING = 10_000  # changes in the outbox of one subscription; reading of th
 
 PRESENT_KINDS = frozenset({EventKind.ADDED, EventKind.CHANGED, EventKind.RESTORED})  # the page exists afterwards
 STATE_KINDS = PRESENT_KINDS | {EventKind.GONE, EventKind.MOVED}  # the text of an excluded page is unknown
-EVERYWHERE = "/"
+EVERYWHERE = "/"  # the pattern of all pages
 
 
 @dataclass(slots=True)
@@ -109,7 +109,7 @@ async def _build_notification(
     if options.condition is not None and fulfilled is None:
         return None
     release = options.delivery_times.compute_release(item.at)
-    # Without a digest or quiet hours it is due now.
+    # Without a digest or quiet hours it is due at once.
     due_at, content = release.at if release.is_grouped else min(release.at, now), build_content(item, fulfilled)
     return ChangeNotification(item.position, due_at=due_at, is_grouped=release.is_grouped, content=content)
 
@@ -127,7 +127,7 @@ def _build_rules(domain: Domain, selector: str) -> PageRules:
 async def _extract_text(
     version: VersionContent, parser: DomainParser, mask: NoiseMask, *, is_whole_page: bool
 ) -> str | None:
-    """Return the masked text of a version; None if it is no longer stored."""
+    """Return the text of a version without noise; None if it is no longer stored."""
     if version.body is not None:
         response = Fetched(200, version.body, len(version.body), timedelta(0), version.version.content_type)
         blocks = await parser.parse_blocks(response, version.url)

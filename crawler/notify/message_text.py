@@ -11,12 +11,12 @@ from crawler.core.change.word_diff import WordRun, diff_words, format_runs, shor
 from crawler.core.page.outline import BlockKind
 from crawler.store.report import EventKind
 
-Content = Mapping[str, Any]
+Content = Mapping[str, Any]  # a change, as returned by payload.build_content
 
-MAX_FULL_CHANGES = 20  # changes of a message with their blocks; the others have one line each
-MAX_EDITS = 3  # blocks of a change
+MAX_FULL_CHANGES = 20  # changes that are shown with their blocks; the others have one line each
+MAX_EDITS = 3  # blocks shown per change
 MAX_TITLE_CHARS = 120
-HISTORY_PATH = "/page"  # of the web UI (crawler/server/ui/links.py)
+HISTORY_PATH = "/page"  # the path of a page's history in the web UI (crawler/server/ui/links.py)
 
 # The heading of one change, and the word after a count of such changes: "3 changed".
 KIND_PHRASES = {

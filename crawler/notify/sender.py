@@ -20,21 +20,22 @@ from crawler.store.outbox import Message
 if TYPE_CHECKING:  # the web UI imports this module for its feed and needs no client
     from crawler.fetch import WebhookClient
 
-MAX_CHANGES = 500  # of one message
+MAX_CHANGES = 500  # in one message
 WEBHOOK_DEADLINE = timedelta(seconds=20)
 SERVICE_DEADLINE = timedelta(seconds=60)  # mail servers may delay their greeting
 COMMAND_DEADLINE = timedelta(seconds=60)
 TOO_LARGE = 413
-MAX_ERROR_CHARS = 300  # of the end of a program's stderr
+MAX_ERROR_CHARS = 300  # the part of a program's stderr that is reported, from its end
 # Statuses that reject one message only. With others, such as 401, 404 or 503, the receiver accepts no message at all.
 REJECTION_STATUSES = frozenset({400, 409, 411, 413, 415, 422, 431})
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryOutcome:
-    """The outcome of a message. why_not: the error, or empty.  retry_after, date: the raw response headers.
+    """The outcome of a message. why_not: why it was not delivered, or empty.
 
-    is_message_rejected: whether only this message was rejected.  rejected_bytes: the size of a body that was too large.
+    is_message_rejected: whether only this message was rejected.  retry_after, date: the raw response headers.
+    rejected_bytes: the size of the body if it was too large, or None.
     """
 
     why_not: str
@@ -78,7 +79,7 @@ class TargetSender:
         return self.target.kind is not TargetKind.SERVICE
 
     async def send(self, message: Message, *, at: datetime, max_bytes: int) -> DeliveryOutcome:
-        """Send a message. at: the time in its signature.  max_bytes: the size limit of the body, as in encode_body."""
+        """Send a message. at: the time in its signature.  max_bytes: the size limit of a webhook or command's input."""
         subject = neutralize_mentions(format_headline(message.changes))
         plain_text = f"{subject}\n\n{neutralize_mentions(format_changes(message.changes))}"
         body = encode_body(message, text=plain_text, max_bytes=max_bytes)

@@ -39,7 +39,7 @@ class ServiceCheck:
 
 
 def check_service(url: str) -> ServiceCheck:
-    """Check whether an address can be used and contains a secret, which apprise masks in its private form."""
+    """Check whether an address can be used, and whether it has a secret: a part that apprise masks on request."""
     logging.getLogger("apprise").disabled = True  # it would log the address
     service = _parse_service(url)
     if isinstance(service, str):

@@ -26,11 +26,12 @@ from crawler.store.subscriptions import Subscription
 
 log = logging.getLogger("recrawl.notify")
 
-MIN_BYTES = 4096  # fits a change without its blocks; a receiver that rejects this accepts nothing
+MIN_BYTES = 4096  # a change without its blocks fits; smaller messages are not tried
 SHRINK_FACTOR = 4  # the next message is smaller by this factor after one that was too large
 OTHER_HOME_REASON = "its command was added with another RECRAWL_HOME or with a key that no longer exists"
 NEXT_STEP = "to run it here, remove it with recrawl notify remove {} and add it again with recrawl notify add"
-# Longer than the interval of deliveries in its own home: five minutes, or an hour after failures.
+# How long a command may be overdue before another home reports it. In its own home, deliveries run every five minutes,
+# or an hour after failures.
 GRACE_PERIOD = timedelta(hours=2)
 
 
@@ -38,9 +39,10 @@ GRACE_PERIOD = timedelta(hours=2)
 class DeliveryContext:
     """The dependencies of a delivery.
 
-    now: the knowledge time.  find_secret: looks up secrets.  sign: computes the signature which proves that the user of
-    this RECRAWL_HOME added a command; None to run no commands.  origin: the origin of the web UI for links; None if it
-    is not served.  real_now: the time in signatures, which receivers compare with their own clocks.
+    find_secret: looks up secrets.  sign: computes the signature which proves that the user of this RECRAWL_HOME added
+    a command; None to run no commands.  origin: the origin of the web UI for links; None if it is not served.
+    now: returns the time for due times and retries.  real_now: returns the time for signatures, which receivers compare
+    with their own clocks.
     """
 
     db: Database
@@ -94,7 +96,11 @@ class DeliveryStats:
 async def deliver_to_subscription(
     context: DeliveryContext, candidate: Subscription, stats: DeliveryStats, end: int, may_continue: Callable[[], bool]
 ) -> None:
-    """Read the feed for one subscription and send its due messages, unless it is paused or backing off."""
+    """Read the feed for one subscription and send its due messages, unless it is paused or backing off.
+
+    candidate: the subscription as it was before it was locked.  end: the position at which reading the feed stops.
+    stats: gets the results.  may_continue: returns whether another message may be sent.
+    """
     subscription = await subscriptions.find_subscription(context.db, candidate.id)  # read again now that it is locked
     if subscription is None:
         return
@@ -270,7 +276,7 @@ def may_run(subscription: Subscription, sign: Callable[[str], str] | None) -> bo
 
 
 def explain_not_run_here(subscription: Subscription) -> str:
-    """Return why this process may not run a subscription's command, and what to do."""
+    """Return why this process may not run the command of a subscription, and what to do."""
     return f"{OTHER_HOME_REASON}: {NEXT_STEP.format(subscription.id)}"
 
 
@@ -287,5 +293,5 @@ async def _explain_undelivered(context: DeliveryContext, subscription: Subscript
     since = max(since, current.next_try_at or since)  # a failing command is retried in its own home
     if now - since < GRACE_PERIOD:
         return ""
-    until = f"{since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    return f"{OTHER_HOME_REASON}, and it has not run since {until}: {NEXT_STEP.format(subscription.id)}"
+    overdue_since = f"{since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    return f"{OTHER_HOME_REASON}, and it has not run since {overdue_since}: {NEXT_STEP.format(subscription.id)}"

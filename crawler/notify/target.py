@@ -52,7 +52,8 @@ class TargetUnavailable(Exception):
 def check_target(text: str, *, allow_private: bool = False) -> str:
     """Return a target in its stored form. Raises BadInput if it is invalid or contains a secret.
 
-    allow_private: as in WebhookClient. The addresses of a host name are checked when a message is sent.
+    allow_private: whether private and loopback addresses are allowed. Those of a host name are checked when a message
+    is sent.
     """
     text = text.strip()
     if not text or len(text) > MAX_CHARS or not text.isprintable():
@@ -108,7 +109,7 @@ async def resolve_secret(reference: SecretReference, find_secret: FindSecret) ->
 
 
 def get_signed_text(target: str) -> str:
-    """Return the text that the signature of a target covers: a command, which runs only in its own home, or nothing."""
+    """Return the text that a subscription's signature covers: its command; empty for targets of other kinds."""
     return target if target.startswith(COMMAND_PREFIX) else ""
 
 

@@ -1,4 +1,4 @@
-"""Signs webhooks as in Standard Webhooks 1.0 (standardwebhooks.com)."""
+"""Signatures of webhooks, as in Standard Webhooks 1.0 (standardwebhooks.com)."""
 
 import base64
 import binascii

@@ -55,9 +55,9 @@ def require_own_address(app: ASGIApp, *, port: int, auth: str) -> ASGIApp:
         if scope["type"] not in {"http", "websocket"}:
             await app(scope, receive, send)
         elif [value.lower() for value in _get_header_values(scope, b"host")] not in [[host] for host in hosts]:
-            await _refuse(scope, receive, send, f"unknown Host header: this server is {list_own_origins(port)[0]}")
+            await _reject(scope, receive, send, f"unknown Host header: this server is {list_own_origins(port)[0]}")
         elif not set(_get_header_values(scope, b"origin")) <= origins:
-            await _refuse(scope, receive, send, "requests from pages of other sites are not allowed")
+            await _reject(scope, receive, send, "requests from pages of other sites are not allowed")
         elif scope["type"] == "http" and scope["path"].startswith(f"{PROOF_PATH}/"):
             nonce = scope["path"].removeprefix(f"{PROOF_PATH}/")[:MAX_NONCE_CHARS]
             await PlainTextResponse(compute_proof(auth, port=port, nonce=nonce))(scope, receive, send)
@@ -73,7 +73,7 @@ def _get_header_values(scope: Scope, name: bytes) -> list[bytes]:
     return [value for key, value in scope["headers"] if key == name]
 
 
-async def _refuse(scope: Scope, receive: Receive, send: Send, reason: str) -> None:
+async def _reject(scope: Scope, receive: Receive, send: Send, reason: str) -> None:
     if scope["type"] == "websocket":
         # Policy violation (RFC 6455); before a connection is accepted, it becomes a 403.
         await send({"type": "websocket.close", "code": 1008, "reason": reason})

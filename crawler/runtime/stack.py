@@ -36,7 +36,7 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class StackPart:
-    """The status of one part of the stack."""
+    """The status of one part of the stack. is_running: true for an external database, which is not checked."""
 
     name: str
     is_running: bool
@@ -48,7 +48,7 @@ def open_crawl_database(settings: Settings) -> Iterator[str]:
     """Yield the URL of the database with the newest schema.
 
     The embedded Postgres is started and migrated, and stopped after the block unless it is still used. An external
-    database is only migrated if it is empty; otherwise CrawlerError says what to do.
+    database is migrated if it is empty; if its schema is older, CrawlerError says what to do.
     """
     if settings.database_url is not None:
         url = settings.database_url.get_secret_value()
@@ -116,7 +116,7 @@ def read_status(settings: Settings) -> list[StackPart]:
     elif settings.database_url is None:
         parts.append(StackPart("Postgres", is_running=False))
     if settings.database_url is not None:
-        parts.append(StackPart("Database", is_running=True, detail="RECRAWL_DATABASE_URL"))
+        parts.append(StackPart("Database", is_running=True, detail="RECRAWL_DATABASE_URL (not checked)"))
     external = find_external_api(settings, server)
     if external is not None:
         parts.append(StackPart("Prefect server", is_responding(None, external), f"{external.url} (PREFECT_API_URL)"))
@@ -162,14 +162,17 @@ def find_worker_api(home: Path, settings: Settings) -> PrefectApi | None:
     if server is not None and is_own_api(server, url):
         api = build_own_api(home, server)
     elif own_auth is not None and worker.facts.get("auth") == hash_secret(own_auth):
-        return None  # the local server is dead, and another program responds at its address
+        return None  # the worker used the local server, which is gone
     else:
         api = build_named_api(settings, url)
     return api if is_responding(server, api) else None
 
 
 def find_external_api(settings: Settings, server: Child | None) -> PrefectApi | None:
-    """Return the server of PREFECT_API_URL, unless it is the local one, as users set it for Prefect's command."""
+    """Return the server of PREFECT_API_URL.
+
+    None if it is the local server, because users set the variable to it for the prefect command.
+    """
     url = settings.prefect_api_url
     if url is None or is_own_api(server, url.rstrip("/")):
         return None

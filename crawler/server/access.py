@@ -16,7 +16,7 @@ from crawler.app.running import serving
 from crawler.app.running.serving import FEED_PATH, LOGIN_PATH, LOGIN_PURPOSE, PROOF_PATH, Signer
 from crawler.server.api import is_api_path
 
-CODE_LIFETIME = timedelta(hours=12)  # of an unused login link
+CODE_LIFETIME = timedelta(hours=12)  # a login link expires after this
 SESSION_LIFETIME = timedelta(days=30)
 OPEN_PATHS = (LOGIN_PATH, "/style.css", FEED_PATH)  # paths that need no session; a feed checks its own token
 NO_STORE = {"cache-control": "no-store"}
@@ -79,7 +79,7 @@ class Authenticator:
         return serving.compute_proof(self._signer.key, port=self._port, nonce=nonce[: serving.MAX_NONCE_CHARS])
 
     def find_refusal(self, scope: Scope) -> str:
-        """Return why a request has a foreign Host or Origin header; empty if it is allowed."""
+        """Return why a request must be rejected (a foreign Host or Origin header); empty if it is allowed."""
         headers = Headers(scope=scope)
         if [value.lower() for value in headers.getlist("host")] not in [[host] for host in self._hosts]:
             return f"unknown Host header: this server is {self.addresses[0]}; RECRAWL_WEB_ORIGINS adds other addresses"
@@ -94,7 +94,8 @@ def require_authentication(
 ) -> ASGIApp:
     """Return the application with authentication; every response has the security headers of this module.
 
-    scope["session"]: set to the user's session, or empty.  unauthenticated_app: handles requests without a session.
+    app: finds the user's session, or an empty string, in scope["session"].
+    unauthenticated_app: handles requests without a session, except for paths that need none.
     """
 
     async def check_request(scope: Scope, receive: Receive, send: Send) -> None:

@@ -37,8 +37,8 @@ from crawler.server.ui.links import SERVER_LINKS
 from crawler.server.ui.templating import read_style
 
 MAX_FORM_BYTES = 64 << 10
-MAX_NEWEST = 10  # changes on the home page; that of a domain shows half as many
-MAX_PLANNED = 50  # domains; a forecast reads all of them, which takes a second
+MAX_NEWEST = 10  # changes on the home page; the page of a domain shows half as many
+MAX_PLANNED = 50  # with more domains there is no forecast, because it reads all of them
 
 UNEXPECTED_ERROR = "An unexpected error occurred. The log has the details; recrawl db check looks for damaged data."
 LOGIN_HINT = "Run recrawl serve, recrawl up or recrawl ui and open the login link that it prints. Each link works once."
@@ -49,7 +49,12 @@ ErrorHandler = Callable[[Request, Exception], Any]
 
 @dataclass(slots=True)
 class PageServer:
-    """The pages and forms of the web UI. now: the knowledge time.  index: the search index of the API."""
+    """The pages and forms of the web UI.
+
+    now: returns the current time.  counter: counts the pages of large domains in the background.
+    index: updates the search index of the API.  home_folder: RECRAWL_HOME; its tokens and feed keys are read at each
+    request, so that changes take effect at once.
+    """
 
     db: AppDatabase
     parsers: ParserPool
@@ -57,16 +62,15 @@ class PageServer:
     now: Callable[[], datetime]
     counter: DomainCounter
     index: IndexSyncer
-    # Has the tokens and feed keys, which are read at each request so that changes take effect at once.
     home_folder: Path
     _flash_messages: dict[str, render.FlashMessage] = field(default_factory=dict)
     _cards: TimedCache[overview.DomainCard | None] = field(default_factory=TimedCache)
     _facts: TimedCache[overview.DomainFacts | None] = field(default_factory=TimedCache)
 
     async def load_card(self, domain: overview.Domain) -> overview.DomainCard | overview.UncountedCard | None:
-        """Return the summary of a domain, at most minutes old; None if the domain was removed meanwhile.
+        """Return the summary of a domain, up to ten minutes old; None if the domain was removed meanwhile.
 
-        A large domain is counted in the background, so its figures are those of the last count.
+        The page counts of a large domain are those of the last background count.
         """
         if not await self.counter.has_figures(domain):
             return await overview.make_uncounted_card(self.db, domain)
@@ -76,7 +80,7 @@ class PageServer:
         )
 
     async def load_facts(self, domain: overview.Domain) -> overview.DomainFacts | overview.UncountedCard | None:
-        """Return all data of a domain's page, with the same age as its summary."""
+        """Return all data of the page of a domain, cached like its summary."""
         max_age = overview.ANY_AGE
 
         async def examine() -> overview.DomainFacts | None:
@@ -90,7 +94,7 @@ class PageServer:
         return await self._facts.get(domain.id, examine)
 
     def build_viewer(self, request: Request) -> render.Viewer:
-        """Return the viewer with the CSRF token and the outcome of the last form of the session."""
+        """Return the viewer with the session's CSRF token and the outcome of its last form, which is shown once."""
         session = request.scope["session"]
         token = self.authenticator.compute_csrf_token(session)
         return render.Viewer(token, self._flash_messages.pop(session, None))
@@ -210,7 +214,7 @@ class PageServer:
 
     def _set_flash_message(self, request: Request, message: render.FlashMessage) -> None:
         """Store the outcome of a form for the next page of its session."""
-        if len(self._flash_messages) >= 1000:  # of sessions that sent a form and did not open the next page
+        if len(self._flash_messages) >= 1000:  # from sessions that never opened the next page
             self._flash_messages.clear()
         self._flash_messages[request.scope["session"]] = message
 

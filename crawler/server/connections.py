@@ -1,7 +1,7 @@
 """Limits on the connections to the web UI: their number, and the time until a request is complete.
 
 Every connection takes a file descriptor, of which many systems allow a process 1,024. So the number of connections is
-bounded: new ones close those that wait for a request, the one that waits longest first.
+bounded: above the limit, a new connection closes the one that has waited longest for a request.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 MAX_CONNECTIONS = 256  # a browser opens six
-BACKLOG = 128  # connections that may be accepted at once, before any of them can be closed
+BACKLOG = 128  # asyncio accepts up to this many at once, before any of them can be closed
 HEAD_SECONDS = 15  # from the connection or the last response until all headers of a request have arrived
 
 

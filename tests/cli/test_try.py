@@ -106,7 +106,7 @@ def test_repeat_shows_what_differs_seconds_later(recrawl: Recrawl, crawled: Site
     assert clock["reason"] == "words"
     assert len(clock["masked"]) == 1
     assert "It is [11:" in shown
-    assert "these words differ at every visit" in shown
+    assert "words that differ at every visit" in shown
 
 
 def test_an_error_page_at_the_second_fetch_is_ignored(recrawl: Recrawl, crawled: Site) -> None:
@@ -216,7 +216,7 @@ def test_rules_steer_what_is_compared_and_make_no_page_changed(recrawl: Recrawl,
         ("It is 10:20", "rule"),
         ("19.99", ""),
     ]
-    assert "[It is 10:20]  <- a rule ignores it" in recrawl("try", crawled.url).out
+    assert "[It is 10:20]  <- ignored by a rule" in recrawl("try", crawled.url).out
 
     recrawl("rules", "add", crawled.name, "/", "--watch", ".price")
     put(crawled, time="10:25", head="Tools")
@@ -255,7 +255,7 @@ def test_the_rule_that_ignores_a_block_is_named(recrawl: Recrawl, crawled: Site)
     assert by_text["It is 10:15"] == ("rule", path)
     assert by_text["Pumps"] == ("rule", "h1")
     assert by_text["19.99"] == ("", "Costs")
-    assert f"[It is 10:15]  <- a rule ignores it: {path}" in shown
+    assert f"[It is 10:15]  <- ignored by a rule: {path}" in shown
     assert "19.99  <- a rule ignores part of it: Costs" in shown
 
     recrawl(

@@ -38,7 +38,7 @@ def test_figures_equal_those_of_the_report(crawled: Site, recrawl: Recrawl, visi
         ("Gone", "gone"),
         ("Moved", "moved"),
         ("Unfetched", "unfetched"),
-        ("Requests in visits", "requests"),
+        ("Requests for pages", "requests"),
         ("Failed visits", "failures"),
         ("Visits in 30 days", "visits"),
         ("Budget used today", "spent_today"),
@@ -61,7 +61,9 @@ def test_figures_equal_those_of_the_report(crawled: Site, recrawl: Recrawl, visi
 def test_home_page_shows_domain_that_was_never_fetched(recrawl: Recrawl, visitor: Visitor) -> None:
     added = recrawl("domains", "add", "https://docs.example.com", "--offline")
     assert added.complaint.startswith("Next: recrawl crawl")
-    assert "No page has been fetched yet. recrawl up crawls it within five minutes" in visitor.get("/").words
+    words = visitor.get("/").words
+    assert "No page has been fetched yet. If the local stack is running" in words
+    assert "it crawls this domain within five minutes" in words
 
 
 def test_home_page_shows_next_attempt_of_unreachable_domain(
@@ -267,8 +269,8 @@ def test_invalid_setting_is_rejected(visitor: Visitor, crawled: Site) -> None:
         ("cookies", "perhaps", "neither yes nor no"),
         ("weight", "heavy", "is not a number"),
         ("render", "sometimes", "sometimes"),
-        ("no_such", "1", "choose one of the settings"),
-        ("", "", "choose one of the settings"),
+        ("no_such", "1", "choose a setting"),
+        ("", "", "choose a setting"),
     ]
     for setting, value, why in cases:
         seen = visitor.send("/domains/set-one", name=urlsplit(crawled.url).netloc, setting=setting, value=value)

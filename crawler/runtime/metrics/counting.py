@@ -25,12 +25,15 @@ from crawler.runtime.machine import Process, ensure_private_folder, find_process
 
 log = logging.getLogger("recrawl.metrics")
 
+# The outcomes of a lease. SUSPENDED: the domain was suspended.  LOST: another worker took it over.  BROKEN: an
+# unexpected error.  GIVEN_BACK: this process was shutting down.
 DONE, SUSPENDED, LOST, BROKEN, GIVEN_BACK = "done", "held", "lost", "broken", "given_back"
 FAILED_VISIT = "failed"  # the outcome of a failed visit
 DEAD_LINK = "dead_link"  # the outcome of a visit to a page that never existed
 # Upper bounds in seconds, from a lease without due pages to a whole crawl run.
 LEASE_BUCKETS = (1, 3, 10, 30, 60, 180, 600, 1800)
 MAX_REASONS = 60  # each is a time series; further reasons are counted as other
+# The fields of CrawlStats that are summed up.
 SUMMED = (
     *("requests", "received_bytes", "saved_bytes"),
     *("not_modified", "new_pages", "parsed_bodies", "rendered", "excluded"),
@@ -88,9 +91,9 @@ def build_counts(stats: CrawlStats) -> CrawlCounts:
 
 
 class CountsWriter:
-    """A writer of the counts of this process. file: None writes nothing.
+    """A writer of the counts of this process. file: None to write nothing.
 
-    A write error is logged once and does not stop the crawl. Repeated progress of a lease only adds what is new.
+    A write error is logged once and does not stop the crawl.
     """
 
     def __init__(self, file: Path | None) -> None:
@@ -100,7 +103,7 @@ class CountsWriter:
         self._counted: dict[UUID, CrawlCounts] = {}
 
     def count_progress(self, token: UUID, stats: CrawlStats) -> None:
-        """Count what a lease has recorded so far."""
+        """Count what a lease has recorded since the last call. stats: the totals of the lease so far."""
         self._add_stats(token, stats)
         self._write()
 

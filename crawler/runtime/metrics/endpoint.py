@@ -66,7 +66,7 @@ def serve_web_ui_metrics(host: str, port: int, db: Database, home: Path, *, stac
 
 
 class StoredGauges:
-    """Cached gauges of a database. now: the knowledge time."""
+    """Cached gauges of a database. now: returns the current time."""
 
     def __init__(self, db: Database, *, now: Callable[[], datetime]) -> None:
         self._db, self._now = db, now

@@ -31,7 +31,7 @@ SUMS = {
     "rendered": ("recrawl_rendered_pages", "Pages rendered in a browser."),
     "excluded": ("recrawl_excluded_pages", "Pages excluded by robots.txt or by the scope of their domain."),
 }
-# By a substring of the command line; the first match counts.
+# The role of a process by a substring of its command line; the first match counts.
 ROLES = {
     "parser_process": "reader",
     "worker_process": "helper",
@@ -54,11 +54,11 @@ GAUGES: tuple[tuple[str, str, Callable[[DomainGauge], float | None]], ...] = (
     ("recrawl_domain_dead_links", "Linked URLs that never were a page.", lambda d: d.dead_links),
     ("recrawl_domain_withheld_pages", "Pages whose new content is withheld.", lambda d: d.pages_withheld),
     ("recrawl_domain_due_pages", "Fetched pages that are due.", lambda d: d.due),
-    ("recrawl_domain_oldest_visit_seconds", "Age of the oldest last visit of a page.", lambda d: d.oldest_visit_s),
+    ("recrawl_domain_oldest_visit_seconds", "Longest time since a page's last visit.", lambda d: d.oldest_visit_s),
     ("recrawl_domain_leased", "Domains that are being crawled.", lambda d: d.leased),
     ("recrawl_domain_suspended", "Domains that are suspended.", lambda d: d.held),
     ("recrawl_domain_waiting", "Domains that wait for a worker process.", lambda d: d.waiting),
-    ("recrawl_domains", "Domains in this label.", lambda d: d.domains),
+    ("recrawl_domains", "Number of domains that the label stands for.", lambda d: d.domains),
 )
 
 MAX_SUBSCRIPTIONS = 100  # the longest overdue ones; each has four time series
@@ -123,7 +123,8 @@ def build_domain_families(domains: Sequence[DomainGauge], calibration: Sequence[
         yield _build_gauges(name, meaning, "domain", ((each.domain, get_value(each)) for each in domains))
     gauges_by_kind = [("audit" if each.audit else "other", each) for each in calibration]
     visits = ((kind, each.visits) for kind, each in gauges_by_kind)
-    yield _build_gauges("recrawl_calibration_visits", "Conclusive visits of the last week.", "visits", visits)
+    meaning = "Visits of the last week that show whether a page has changed."
+    yield _build_gauges("recrawl_calibration_visits", meaning, "visits", visits)
     meaning = "Changes in these visits: expected before, and found."
     changes = GaugeMetricFamily("recrawl_calibration_changes", meaning, labels=["visits", "changes"])
     for kind, each in gauges_by_kind:

@@ -44,8 +44,8 @@ def dump_database(url: str, file: Path) -> int:
 def restore_database(settings: Settings, file: Path) -> Iterator[str]:
     """Restore a dump, upgrade it to the newest schema, and yield the database URL.
 
-    The database must have no domains; the embedded one is created if needed. Raises BadInput if it has domains, and
-    CrawlerError if the file is not a dump.
+    An external database must be empty. The embedded one must have no domains, and is created if needed. Raises BadInput
+    otherwise, and CrawlerError if the file is not a dump.
     """
     if not file.is_file():
         raise BadInput(f"{file} is not a file")

@@ -140,13 +140,13 @@ def keep_postgres(home: Path) -> Cluster:
 
 
 def release_postgres(home: Path) -> bool:
-    """End `keep_postgres`. Return whether the server is stopped now, or still has other users."""
+    """End `keep_postgres`. Return whether the server is stopped now; false if it has other users."""
     _get_keep_file(home).unlink(missing_ok=True)
     return _stop_if_unused(home)
 
 
 def _stop_if_unused(home: Path) -> bool:
-    """Stop the server unless it is used or to be kept. Return whether it is stopped."""
+    """Stop the server unless it has users or `keep_postgres` was called. Return whether it is stopped."""
     with try_hold_lock(_get_users_file(home)) as is_alone:
         cluster = find_running_postgres(home)
         if cluster is not None and is_alone and not _get_keep_file(home).exists():

@@ -32,7 +32,7 @@ from crawler.store.database import Database
 
 COMMAND = "python -m prefect.engine"
 DOMAIN_PARAMETER = "domain"  # the parameter of a flow that names one
-MAX_OFFERED = 500  # domains in the list of a form; longer lists are of no use
+MAX_OFFERED = 500  # domains in the list of a form
 LIVE_STATES = [objects.StateType.RUNNING, objects.StateType.PENDING, objects.StateType.CANCELLING]
 POOL_FILTER = filters.WorkPoolFilter(name=filters.WorkPoolFilterName(any_=[POOL]))
 END_STATES = ("Completed", "Failed", "Cancelled", "Crashed", "Paused")
@@ -153,7 +153,7 @@ async def offer_domains(client: PrefectClient, db: Database) -> None:
 
 
 async def ensure_pool(client: PrefectClient, *, is_ours: bool) -> None:
-    """Create the pool if needed, and fix its command, so that runs cannot choose which command the worker starts.
+    """Create the pool if needed, and make its command fixed, so that runs cannot choose what the worker starts.
 
     is_ours: whether the server belongs to this home; on other servers, a pool with a custom command is not changed.
     """
@@ -189,7 +189,7 @@ def find_command(template: dict[str, Any]) -> str | None:
 
 
 def build_zombie_automation() -> AutomationCore:
-    """Return the automation that marks runs as crashed if their process is gone, which otherwise stay Running."""
+    """Return the automation that marks runs as crashed if their process is gone; otherwise they stay Running."""
     heartbeat = "prefect.flow-run.heartbeat"
     return AutomationCore(
         name="recrawl: mark runs as crashed that have gone silent",

@@ -75,7 +75,7 @@ def wait_until_usable(find_problem: Callable[[], str], *, wait: Wait, report: Re
 
 
 def beat_file(home: Path) -> Path:
-    """Return the file that a working worker touches every HEARTBEAT_SECONDS."""
+    """Return the file that a running worker touches every HEARTBEAT_SECONDS."""
     return home / "run" / "service-beat"
 
 

@@ -34,9 +34,8 @@ SHORT_LIFE_SECONDS = 30.0
 def run_worker(settings: Settings, *, runs_at_once: int | None, timeout: timedelta, report: Report) -> None:
     """Run the crawls that the Prefect server schedules, until SIGTERM or SIGINT.
 
-    runs_at_once: the limit of this worker, or None.  timeout: the time for runs to end after a signal.
-    Raises StackFailed if another worker uses this home, or if Prefect's worker keeps ending; runs are also ended
-    cleanly then.
+    runs_at_once: the maximum number of concurrent runs, or None.  timeout: the time for runs to end after a signal.
+    Raises StackFailed if another worker uses this home, or if Prefect's worker keeps ending, after ending the runs.
     """
     database_url, api = health.get_database_url(settings), health.get_api(settings)
     home = settings.home.resolve()

@@ -25,10 +25,10 @@ from crawler.server.api.endpoints import Api
 
 ROOT = "/api/v1"
 OPENAPI = f"{ROOT}/openapi.json"
-MAX_CONCURRENT = 2  # requests that read the store; the other connections are for the web UI
+MAX_CONCURRENT = 2  # requests at once; the other database connections are for the web UI
 DEADLINE_S = 30.0  # time limit of one response
 MAX_QUERY_BYTES = 16 << 10
-PER_SECOND, BURST = 20.0, 40.0  # requests per token
+PER_SECOND, BURST = 20.0, 40.0  # requests with one token; all requests without a valid token share one limit
 BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="recrawl tokens add NAME")
 
 log = logging.getLogger("recrawl.api")
@@ -92,7 +92,7 @@ def make_app(api: Api) -> FastAPI:
         docs_url=None,  # FastAPI's pages load scripts from other sites
         redoc_url=None,
         redirect_slashes=False,
-        dependencies=[Depends(_build_admission(api)), Depends(_refuse_unknown_parameters)],
+        dependencies=[Depends(_build_token_check(api)), Depends(_reject_unknown_parameters)],
         responses=RESPONSES,
         exception_handlers={
             AnyHTTPException: handle_http_error,
@@ -123,8 +123,8 @@ def build_openapi_document(app: FastAPI) -> dict[str, Any]:
     def adapt_schema(node: dict[str, Any]) -> dict[str, Any]:
         if node.get("format") == "duration":
             return {**node, "type": "number", "format": "double", "description": "seconds"}
-        is_value = node.get("type") == "object" and "properties" in node
-        return node | {"required": list(node["properties"])} if is_value else node
+        has_fields = node.get("type") == "object" and "properties" in node
+        return node | {"required": list(node["properties"])} if has_fields else node
 
     document: dict[str, Any] = json.loads(json.dumps(app.openapi()), object_hook=adapt_schema)
     document["components"]["schemas"]["Problem"] = TypeAdapter(Problem).json_schema()
@@ -133,7 +133,7 @@ def build_openapi_document(app: FastAPI) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class RateLimit:
-    """A token bucket per name. per_second: the refill rate.  burst: the capacity.  now: monotonic seconds."""
+    """A token bucket per name. per_second: the refill rate.  burst: the capacity.  now: returns monotonic seconds."""
 
     per_second: float = PER_SECOND
     burst: float = BURST
@@ -149,7 +149,7 @@ class RateLimit:
         return max(1 - left, 0) / self.per_second
 
 
-def _build_admission(api: Api) -> Callable[..., Awaitable[None]]:
+def _build_token_check(api: Api) -> Callable[..., Awaitable[None]]:
     rate = RateLimit()
 
     async def check_token(authorization: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]) -> None:
@@ -166,7 +166,7 @@ def _build_admission(api: Api) -> Callable[..., Awaitable[None]]:
     return check_token
 
 
-async def _refuse_unknown_parameters(request: Request) -> None:
+async def _reject_unknown_parameters(request: Request) -> None:
     if len(request.scope["query_string"]) > MAX_QUERY_BYTES:
         raise HTTPException(400, f"the query is longer than {MAX_QUERY_BYTES} bytes")
     allowed = {each.alias for each in request.scope["route"].dependant.query_params}

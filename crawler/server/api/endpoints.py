@@ -100,20 +100,20 @@ def _build_limit_query(maximum: int, note: str = "") -> Any:
     return Query(ge=1, le=maximum, description=f"The maximum number of items.{note}")
 
 
-# A space was an unescaped plus sign.
+# In a query, an unescaped plus sign arrives as a space.
 Instant = Annotated[datetime, BeforeValidator(lambda text: times.parse_instant(text.replace(" ", "+")))]
 CURSOR = "The cursor: `next` of the previous response."
 PAGE = _build_text_query("The URL of the page.")
 SINCE = Query(description="Only changes found at or after this ISO 8601 time.")
-KIND = Query(description="Only these kinds of change, separated by commas, for example added,changed,gone.")
+KIND = Query(description="Only these kinds of change, separated by commas, such as changed,gone; all if omitted.")
 
 
 @dataclass(frozen=True, slots=True)
 class Api:
     """The endpoints over one store. The method names are the paths; OpenAPI has their docstrings and annotations.
 
-    home: the folder of the tokens and the search index.  now: the knowledge time.  request_index: requests an update
-    of the search index and returns the error of the last update, or an empty string.
+    home: the folder of the tokens and the search index.  now: returns the current time.  request_index: requests an
+    update of the search index and returns the error of the last update, or an empty string.
     """
 
     db: AppDatabase
@@ -166,9 +166,9 @@ class Api:
         *,
         url: Annotated[str, PAGE],
         version: Annotated[int | None, Query(ge=1, le=MAX_VERSION, description="A version number.")] = None,
-        at: Annotated[Instant | None, Query(description="The newest version at this ISO 8601 time.")] = None,
+        at: Annotated[Instant | None, Query(description="The version that was current at this ISO 8601 time.")] = None,
     ) -> PageText:
-        """Return the text of a page: of its newest version, of a given version, or of the newest at a given time."""
+        """Return the text of a page: of its newest version, of a given version, or as it was at a given time."""
         page_url, content = await page_texts.find_text(self.db, url, number=version, at=at)
         if content is None:
             raise HTTPException(404, f"{page_url} has no such version")

@@ -21,7 +21,7 @@ from crawler.format.domain_settings import format_changed_settings, format_rule
 from crawler.format.values import format_count
 from crawler.server.ui.links import SERVER_LINKS
 
-# The settings with fields of their own; the form of single settings sets the others.
+# The settings that the forms "Add a domain" and "Budget and freshness target" may set.
 OFFERED = ("budget_per_day", "target_freshness", "max_age", "bytes_per_day")
 MAX_DIGITS = 10
 
@@ -72,7 +72,7 @@ async def set_setting(db: AppDatabase, form: Form, at: datetime) -> Outcome:
     domain = await find_domain(db, form.get("name", ""))
     name = form.get("setting", "")
     if name not in BY_NAME:
-        raise BadInput("choose one of the settings")
+        raise BadInput("choose a setting")
     return await _change_settings(db, domain, {name: form.get("value", "")}, at=at)
 
 

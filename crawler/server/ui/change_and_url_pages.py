@@ -1,4 +1,4 @@
-"""The data of two pages: the filtered list of changes, and one URL."""
+"""The data of two pages of the web UI: the list of changes, and the page about one URL."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,8 @@ from crawler.format.kinds import NEWS
 
 PAGE_SIZE = 25  # changes on one page of the list
 MAX_VERSIONS = 50  # versions of a page that are shown at once
-SPANS = {  # by their values in the URL
+# The periods of the list of changes, by their values in the URL.
+SPANS = {
     "1d": ("the last 24 hours", timedelta(days=1)),
     "7d": ("the last 7 days", timedelta(days=7)),
     "30d": ("the last 30 days", timedelta(days=30)),
@@ -24,10 +25,10 @@ KIND_NAMES = {
     EventKind.GONE: "gone",
     EventKind.EXCLUDED: "excluded",
     EventKind.RESTORED: "restored",
-    EventKind.TEMPLATE: "site template changed",
-    EventKind.DEFERRED: "crawler trap deferred",
-    EventKind.RESUMED: "crawler trap resumed",
-    EventKind.HINT: "change signal",
+    EventKind.TEMPLATE: "template (whole site)",
+    EventKind.DEFERRED: "deferred (crawler trap)",
+    EventKind.RESUMED: "resumed (crawler trap)",
+    EventKind.HINT: "hint (change signal)",
 }
 
 

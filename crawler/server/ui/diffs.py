@@ -8,7 +8,8 @@ from crawler.app.changes import BlockChange, diff_words, shorten_runs
 from crawler.app.pages import PageDiff, RunKind, WordRun
 from crawler.format.values import sanitize_text
 
-EVENT_BLOCK_CHARS = 499  # an event stores the first 500 characters of a block, without a trailing space
+# The minimum length of a truncated block: an event stores its first 500 characters, without a trailing space.
+EVENT_BLOCK_CHARS = 499
 HTML = {RunKind.KEPT: Markup("{}"), RunKind.OLD: Markup("<del>{}</del>"), RunKind.NEW: Markup("<ins>{}</ins>")}
 
 
@@ -34,7 +35,7 @@ def count_ignored(diff: PageDiff) -> int:
 
 
 def count_statuses(diff: PageDiff) -> Iterator[str]:
-    """Yield the number of blocks of each status but unchanged, in words."""
+    """Yield the number of blocks of each status, such as "2 changed", without unchanged blocks."""
     for status, count in sorted(diff.counts.items()):
         if status.value != "unchanged" and count:
             yield f"{count} {status.value}"

@@ -14,11 +14,11 @@ from crawler.server.ui.links import UiLinks
 from crawler.server.ui.plots import Dot, Line, Plot
 
 HOUR = 3600.0  # seconds
-MIN_HIGH = 5.0  # percent: the axis of staleness reaches at least so high, so that small probabilities look small
+MIN_HIGH = 5.0  # percent; the axis of staleness reaches at least this value, so that small probabilities look small
 
 
 def describe_domain(facts: DomainFacts) -> dict[str, object]:
-    """Return the texts about a domain: its wait, settings, rules, crawl hours, lists and validators."""
+    """Return the texts about a domain: why it waits, its crawl hours, validators, lists, settings and rules."""
     domain = facts.domain
     return {
         "waits": format_wait(facts.wait, domain, now=facts.at),
@@ -31,7 +31,7 @@ def describe_domain(facts: DomainFacts) -> dict[str, object]:
 
 
 def build_freshness_plot(card: DomainCard) -> Plot:
-    """Plot freshness over time with the target; a mark at the end shows what the audits of the window found."""
+    """Plot freshness over time with the target; a dot at the end shows the freshness that recent audits found."""
     points = tuple(
         Dot(each.at.timestamp(), percent, label=f"{each.at.astimezone():%Y-%m-%d %H:%M}: {percent:.1f}% fresh")
         for each in card.past
@@ -66,7 +66,7 @@ def build_staleness_plot(facts: DomainFacts, links: UiLinks) -> Plot:
         Dot(
             page.importance,
             100 * (1 - page.freshness),
-            label=f"{page.url}: importance {page.importance:.2f}, stale with {format_share(1 - page.freshness)}",
+            label=f"{page.url}: importance {page.importance:.2f}, staleness {format_share(1 - page.freshness)}",
             href=links.page(page.url),
         )
         for page in reversed(facts.weighed_pages)
@@ -126,7 +126,7 @@ def build_traffic_plot(hours: Sequence[TrafficHour], *, until: datetime) -> Plot
 
 
 VALUE_HINTS = {SettingKind.FLAG: "yes or no", SettingKind.TEXTS: "one per line"}
-OFFERED_SETTINGS = tuple(  # in the form of single settings: the setting, its title, and the form of its value
+OFFERED_SETTINGS = tuple(  # in the form "Change a setting": the setting, its title, and the format of its value
     (
         each,
         f"{each.label} ({get_option_name(each)})" if each.label else get_option_name(each),

@@ -148,7 +148,7 @@ TIME_STEPS = (
 
 
 def list_time_marks(low: float, high: float) -> Iterator[tuple[float, str]]:
-    """Yield round times between two, in seconds since 1970, with their labels (UTC)."""
+    """Yield round times from low to high, in seconds since 1970, with their labels (UTC)."""
     length = high - low
     steps = [each.total_seconds() for each in TIME_STEPS]
     step = next((each for each in steps if length / each <= 8), steps[-1])

@@ -26,7 +26,10 @@ class FlashMessage:
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """The viewer of a page. csrf_token: the token in their forms; empty on pages without forms."""
+    """The viewer of a page. csrf_token: the token in their forms; empty on pages without forms.
+
+    notice: the outcome of the form that they sent last; None if it was already shown.
+    """
 
     csrf_token: str = ""
     notice: FlashMessage | None = None
@@ -51,7 +54,7 @@ def render_domain_page(
     viewer: Viewer = ANONYMOUS,
     now: datetime | None = None,
 ) -> str:
-    """Render the page of a domain. now: the time of the request if the facts may be older; ages count from then."""
+    """Render the page of a domain. now: the time of the request; None if the facts were read at that time."""
     hours = [each.traffic for each in facts.hours]
     return _render(
         "domain.html",
@@ -85,7 +88,7 @@ def render_changes_page(
 def render_url_page(
     facts: UrlFacts, *, links: UiLinks = SERVER_LINKS, viewer: Viewer = ANONYMOUS, is_beside: bool = False
 ) -> str:
-    """Render one page of a domain. is_beside: whether to show the two versions side by side."""
+    """Render the page about one URL. is_beside: whether to show the compared versions side by side."""
     return _render("page.html", links, viewer, facts=facts, is_beside=is_beside)
 
 
@@ -97,7 +100,7 @@ PICK_LABELS = {
 
 
 def render_blocks_page(facts: BlockFacts, *, viewer: Viewer) -> str:
-    """Render the blocks of a page, of which the user can ignore or watch one."""
+    """Render the blocks of a page; the user can pick one to ignore or watch."""
     return _render("blocks.html", SERVER_LINKS, viewer, facts=facts, actions=PICK_LABELS)
 
 

@@ -66,7 +66,8 @@ def capitalize_first(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-CHANGE_NAMES = {  # of the verdicts of visits
+# The displayed name of each verdict.
+CHANGE_NAMES = {
     Change.ADDED: "added",
     Change.UNCHANGED: "unchanged",
     Change.COSMETIC: "only ignored differences",
@@ -79,7 +80,7 @@ CHANGE_NAMES = {  # of the verdicts of visits
 
 
 def explain_group(page: PageLine) -> str:
-    """Return the reason for which a page is in its group, in a few words."""
+    """Return why a page is in its group (failing, gone, moved ...), in a few words."""
     why = format_reason(page.reason) if page.reason else ""
     is_status_reason = page.reason.startswith(HTTP_PREFIX)  # the reason is the status
     status = f"status {page.status}" if page.status and page.status >= 400 and not is_status_reason else ""
@@ -135,7 +136,7 @@ def get_environment() -> Environment:
         "verdict": CHANGE_NAMES.__getitem__,
         "sanitize": sanitize_text,
         "external_url": get_external_url,
-        "paragraphs": render_lines,
+        "line_breaks": render_lines,
         "tick": format_tick,
         "printable": make_printable,
         "px": "{:.1f}".format,
@@ -155,9 +156,9 @@ def get_environment() -> Environment:
         "version": __version__,
         "narrow": NARROW,
         "diffs": diffs,
-        "names": KIND_NAMES,
-        "spans": SPANS,
-        "reasons": NO_NEWS_WORDS,
+        "kind_names": KIND_NAMES,
+        "periods": SPANS,
+        "mask_reasons": NO_NEWS_WORDS,
         "BlockStatus": BlockStatus,
     }
     return env
