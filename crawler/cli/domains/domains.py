@@ -145,7 +145,7 @@ def show(domain: DomainName, at: At = None, as_json: Json = False) -> None:
             *domain_settings.format_all_settings(shown.settings),
             ("Rules", "\n".join(map(domain_settings.format_rule, shown.settings.rules))),
             ("Unusable settings", "\n".join(shown.settings.problems)),
-            ("Crawl hours", domain_settings.format_opening(shown, at=instant)),
+            ("Hours now", domain_settings.format_opening(shown, at=instant)),
             ("Budget left", str(status.budget_left) if status.budget_left is not None else ""),
             ("Bytes left", format_bytes(max(status.bytes_left, 0)) if status.bytes_left is not None else ""),
             ("Storage", format_storage(storage) if storage.stored_bytes else ""),
