@@ -434,7 +434,7 @@ TABLE = {
         SettingKind.COUNT,
         "--keep-versions N",
         "Keep the newest N versions of each page, whatever their age. Default 50. `recrawl prune` deletes the texts "
-        "and bodies of older versions, except one per day, week and month (--keep-daily, --keep-weekly, --keep-monthly).",
+        "and bodies of older versions, except one per day, week and month (see --keep-daily).",
         min_value=1,
         label="Versions kept",
         phrase="the newest {}",

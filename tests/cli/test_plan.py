@@ -62,7 +62,7 @@ def test_what_more_and_fewer_requests_would_buy(recrawl: Recrawl, crawled: Site)
     )
     points = 100 * (steps[1.1]["freshness"] - steps[1.0]["freshness"])
     assert found["points_for_tenth"] == pytest.approx(points)
-    assert f"10% more requests would raise freshness by {points:.1f} points" in told
+    assert f"10% more requests would raise freshness by {points:.1f} percentage points" in told
     assert "● today" in told
     assert [line.split()[:2] for line in told.splitlines() if line.startswith("today")] == [["today", "10.0"]]
     assert all(line == line.rstrip() for line in told.splitlines())

@@ -124,7 +124,7 @@ def _parse_secret(text: str) -> str:
 def _parse_condition(conditions: Mapping[str, str | float | None]) -> Condition | None:
     given = {ConditionKind(name): value for name, value in conditions.items() if value is not None}
     if len(given) > 1:
-        raise BadInput("--match, --lacks, --above and --below exclude each other: add a subscription for each")
+        raise BadInput("--match, --lacks, --above and --below cannot be combined: add a subscription for each")
     for kind, value in given.items():
         return Condition(kind=kind, text=value) if isinstance(value, str) else Condition(kind=kind, bound=value)
     return None

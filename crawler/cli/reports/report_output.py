@@ -85,7 +85,7 @@ def _list_facts(full_report: reports.FullReport) -> list[tuple[str, str]]:
         ("TLS", format_setting("insecure_tls", report.insecure_tls)),
         ("Fresh (by importance)", format_share(report.freshness)),
         ("Fresh (equal weights)", format_share(report.freshness_plain)),
-        ("Audits", _format_agreement(calibration.audits) or "none yet: recrawl audit"),
+        ("Audits", _format_agreement(calibration.audits) or "none yet; run recrawl audit"),
         ("Scheduled visits", _format_agreement(calibration.scheduled)),
         ("Oldest visit", format_when(report.oldest_visit_at, now=report.at)),
         ("Fetched", format_count(report.fetched, "page")),
