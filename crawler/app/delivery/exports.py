@@ -30,7 +30,7 @@ OpenStream = Callable[[], BinaryIO]
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """The options of an export. form: the name of a Format.  to: a path; None for a stream.  since: a cursor or None."""
+    """The options of an export. form: the name of a Format.  to: None for a stream.  since: a cursor; None for all."""
 
     domain: str
     form: str
