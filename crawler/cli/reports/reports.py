@@ -146,9 +146,9 @@ def traffic(
 ) -> None:
     """Show visits, requests, bytes, errors and latency by hour, and mark anomalous hours with *.
 
-    An hour is anomalous if it differs strongly from the domain's last two weeks: more errors than chance would explain, or a
-    latency twice as long as usual and outside its normal variation. The local stack checks every hour, logs anomalies
-    and emits the event recrawl.traffic.off.
+    An hour is anomalous if it differs strongly from the domain's last two weeks: more errors than chance would explain,
+    or a latency twice as long as usual and outside its normal variation. The local stack checks every hour, logs
+    anomalies and emits the event recrawl.traffic.off.
 
     Examples:
 
