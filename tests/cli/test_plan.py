@@ -81,9 +81,9 @@ def test_what_the_importance_mix_costs_in_plain_freshness(recrawl: Recrawl, craw
     by_similarity = recrawl("plan", crawled.name)
 
     assert 0 < found["plain_freshness"] < found["equal_freshness"] < 1
-    assert "Importance mix 1: " in told
-    assert "with equal weights (mix 0): " in told
-    assert "Importance mix" not in at_zero.out + by_similarity.out
+    assert "With --importance-mix 1, " in told
+    assert "with 0 (equal weights): " in told
+    assert "--importance-mix" not in at_zero.out + by_similarity.out
 
 
 WISHES = [(), ("--budget", "10"), ("--budget", "20", "--target-freshness", "80%"), ("--max-age", "3d")]

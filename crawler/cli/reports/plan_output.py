@@ -133,7 +133,7 @@ def _show_facts(forecast: reports.Forecast) -> None:
     if forecast.plain_freshness is not None and forecast.equal_freshness is not None:
         mix = forecast.domain.settings.importance_mix
         plain, equal = format_share(forecast.plain_freshness), format_share(forecast.equal_freshness)
-        say(f"Importance mix {mix:g}: {plain} of all pages are fresh, counted equally; with mix 0: {equal}")
+        say(f"With --importance-mix {mix:g}, {plain} of the pages are fresh; with 0 (equal weights): {equal}")
     if any(step.budget > forecast.cap for step in forecast.steps):
         say(f"* Politeness limits requests to {forecast.cap:,.0f} per day; the figures are for that limit")
     elif not all(step.is_allowed for step in forecast.steps):

@@ -18,7 +18,7 @@ from crawler.json_lines import get_field_values
 
 FAILED_NOTE = " without a usable response: no response, an error such as 404, or a temporary redirect"
 COUNTS = ("fetched", "unfetched", "gone", "dead links", "moved", "visits")  # columns with a field of the same name
-WITHHELD_NOTE = " with new content that may be an error page; it is accepted after two days"
+WITHHELD_NOTE = " with new content that may be an error page; within two days, it is accepted or the page is gone"
 
 
 def show_reports(text: str | None, *, days: float, at: datetime | None, as_json: bool) -> None:
