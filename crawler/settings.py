@@ -1,4 +1,4 @@
-"""The settings of the process, read once from environment variables. Every default states its unit and reason."""
+"""The settings of the process, read once from environment variables."""
 
 import os
 from datetime import timedelta
@@ -27,7 +27,7 @@ def _split_names(value: object) -> object:
     return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
 
 
-# Each of these can be read from a file instead: <VARIABLE>_FILE names the file.
+# Each of these can be read from a file instead, which the variable <VARIABLE>_FILE names.
 SECRETS = {
     "database_url": "RECRAWL_DATABASE_URL",
     "database_password": "RECRAWL_DATABASE_PASSWORD",
@@ -41,7 +41,7 @@ Seconds = Annotated[Span, Field(gt=timedelta(0))]
 
 
 def find_default_home() -> Path:
-    """Return the nearest .recrawl folder here or above; if there is none, a folder per user (XDG)."""
+    """Return the nearest .recrawl folder here or above; if there is none, the user's data folder (XDG)."""
     here = Path.cwd()
     for folder in (here, *here.parents):
         if (folder / ".recrawl").is_dir():
@@ -50,7 +50,7 @@ def find_default_home() -> Path:
 
 
 class Settings(BaseSettings):
-    """Settings that apply to all domains, read from RECRAWL_<NAME>. A domain's own settings override them."""
+    """Settings that apply to all domains, read from RECRAWL_<NAME>. Settings of a domain override them."""
 
     model_config = SettingsConfigDict(env_prefix="RECRAWL_", frozen=True, extra="ignore")
 
@@ -116,7 +116,7 @@ class Settings(BaseSettings):
         description="time until a lease expires without renewal: after a worker is killed, its domain waits this long; "
         "also the upper limit of one request's time",
     )
-    concurrent_domains: int = Field(8, ge=1, description="domains that one crawl run crawls at the same time")
+    concurrent_domains: int = Field(8, ge=1, description="number of domains that one crawl run crawls at a time")
     max_batch_size: int = Field(100, ge=1, le=5000, description="maximum number of visits recorded in one transaction")
     max_batch_age: Seconds = Field(
         timedelta(seconds=5), description="age at which a batch of visits is recorded even if it is not full"
@@ -150,12 +150,13 @@ class Settings(BaseSettings):
     parser_processes: int | None = Field(
         None,
         ge=0,
-        description="processes that parse pages; 0: parse in the crawling process; if not set: one per core, 2 to 9",
+        description="number of processes that parse pages; 0: parse in the crawling process; if not set: one per core, "
+        "but at least 2 and at most 9",
     )
     exempt_addresses: tuple[Network, ...] = Field(
         ("127.0.0.0/8", "::1/128"),
-        description="networks where one address serves many independent sites; domains there do not share the limit "
-        "of requests per address",
+        description="JSON list of networks where one address serves many independent sites; elsewhere, domains that "
+        "share an address are crawled one at a time",
     )
 
     # A browser, for pages that are rendered by scripts.
@@ -172,7 +173,7 @@ class Settings(BaseSettings):
     delay: Span = Field(
         timedelta(seconds=1),
         ge=timedelta(0),
-        description="time from the end of a response to the next request; none for domains added with --allow-private",
+        description="time from the end of a response to the next request; 0 for domains added with --allow-private",
     )
     parallelism: int = Field(1, ge=1, le=256, description="simultaneous requests to one domain")
     private_parallelism: int = Field(
@@ -185,18 +186,18 @@ class Settings(BaseSettings):
         timedelta(days=1), description="maximum back-off after failures, unless Retry-After demands more"
     )
     max_retry_after: Seconds = Field(
-        timedelta(days=30), description="maximum Retry-After that is respected; longer ones are cut to this"
+        timedelta(days=30), description="maximum Retry-After; longer ones are shortened to this"
     )
 
     # Size of a domain.
     max_pages: int = Field(
-        1_000_000, ge=1, description="maximum number of pages of one domain; further links are not added"
+        1_000_000, ge=1, description="maximum number of pages of one domain; further URLs are not added"
     )
     max_depth: int = Field(
         25,
         ge=0,
-        description="maximum number of links from a seed: more than the web's diameter of about 17, and few enough to "
-        "end endless calendars",
+        description="maximum distance from the nearest seed, in links: more than the web's diameter of about 17, and "
+        "few enough to end endless calendars",
     )
 
     probe_sitemaps: bool = Field(
@@ -216,7 +217,9 @@ class Settings(BaseSettings):
         default=True,
         description="whether to spread budgets over the day; `recrawl crawl` always spends them as fast as it can",
     )
-    min_value: float = Field(0.25, gt=0, description="minimum value of a visit, in importance x days")
+    min_value: float = Field(
+        0.25, gt=0, description="minimum value of a visit, in importance x days, without a budget or target"
+    )
     min_interval: Seconds = Field(timedelta(minutes=10), description="minimum time between visits of a page")
     max_interval: Seconds = Field(timedelta(days=180), description="maximum time between visits of a page")
     min_discovery_share: float = Field(
@@ -246,7 +249,7 @@ class Settings(BaseSettings):
 
     @property
     def defaults(self) -> CrawlDefaults:
-        """Return the crawl settings of pages for which neither the plan nor a rule says otherwise."""
+        """Return the crawl settings of pages, which the plan and page rules can override."""
         return CrawlDefaults(
             shadow_price=self.min_value,
             min_interval=self.min_interval,
@@ -268,13 +271,13 @@ class Settings(BaseSettings):
         return domain_settings.uses_whole_budget and self.defaults.fills_budgets
 
     def choose_delay(self, domain_settings: DomainSettings, *, is_own: bool) -> timedelta:
-        """Return the domain's delay before robots.txt is applied. is_own: the user's own server, which needs none."""
+        """Return the delay of a domain without that of robots.txt. is_own: it is the user's own server."""
         if domain_settings.delay is not None:
             return domain_settings.delay
         return timedelta(0) if is_own else self.delay
 
     def choose_parallelism(self, domain_settings: DomainSettings, *, is_own: bool) -> int:
-        """Return how many pages of the domain are fetched at the same time."""
+        """Return how many pages of a domain are fetched at a time. is_own: it is the user's own server."""
         return domain_settings.parallelism or (self.private_parallelism if is_own else self.parallelism)
 
 

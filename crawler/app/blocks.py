@@ -1,4 +1,4 @@
-"""Which blocks of a page are compared, and a preview of a rule made from a block that the user picked."""
+"""List which blocks of a page are compared, and preview a rule made from a block that the user picked."""
 
 import re
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from crawler.store import report
 from crawler.store.learned.domain_memory import read_mask
 from crawler.store.report import VersionContent
 
-MAX_EXPRESSION_CHARS = 300  # of the text from which an expression is made
+MAX_EXPRESSION_CHARS = 300  # longer block texts are truncated before an expression is made of them
 ALL_PAGES = "/"  # the pattern of all pages of a domain
 
 
@@ -53,7 +53,7 @@ class BlockFacts:
     """The blocks of a page under the current rules, and under a rule that is not saved yet.
 
     text: the expression or selector of that rule.  preview: the blocks under that rule.
-    why_not: why no rule can be made of the picked block; empty if one can, or none was picked.
+    why_not: why no rule can be made from the picked block; empty if one can, or if no block was picked.
     """
 
     url: Url

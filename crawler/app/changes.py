@@ -20,14 +20,14 @@ from crawler.store.report import BlockChange, ChangeFilter, EventKind, FeedItem
 OnOutage = Callable[[StoreUnavailable], None]
 ALL_KINDS = frozenset(EventKind)
 CHANGES_PER_BATCH = 500
-CHANGES_WITH_BLOCKS_PER_BATCH = 100  # each with up to 50 blocks of twice 500 characters
+CHANGES_WITH_BLOCKS_PER_BATCH = 100  # each with up to 50 blocks of 500 characters before and 500 after
 
 
 @dataclass(frozen=True, slots=True)
 class ChangesQuery:
     """A query of the change feed.
 
-    what: a domain, a page or a URL prefix; None for all domains.  domain: a domain, instead of `what`.
+    what: a domain, a page or a URL prefix; None for all domains.  domain: a domain, in place of `what`.
     since: a cursor, a duration before now, or a time; None for all.  kinds: None for the default kinds.
     """
 

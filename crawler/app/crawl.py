@@ -16,7 +16,7 @@ import psutil
 from crawler.app import registration
 from crawler.app.database import AppDatabase
 from crawler.app.delivery.notifications import deliver_due
-from crawler.app.explain import explain_refusal
+from crawler.app.explain import explain_exclusion
 from crawler.app.registration import find_domains, get_domain, make_scope, parse_typed_url
 from crawler.app.status import Wait, WaitReason, find_wait, format_wait, list_waiting_domains
 from crawler.clock import Clock
@@ -39,7 +39,7 @@ from crawler.runtime.secrets import build_secret_finder
 from crawler.settings import Settings
 from crawler.store import claim, domains, report
 
-MAX_COUNTED = 100  # domains; due pages are counted only up to this number of domains
+MAX_COUNTED = 100  # with more domains, due pages are not counted
 NOTIFY_TIMEOUT = timedelta(seconds=30)  # at the end of a crawl; `recrawl notify run` and the flow send the rest
 EXPECTED_WAITS = {WaitReason.BUDGET_SPENT, WaitReason.BYTES_SPENT, WaitReason.SHARED_BUDGET_SPENT}
 EXPECTED_WAITS |= {WaitReason.OUTSIDE_HOURS}
@@ -53,7 +53,7 @@ Register = Callable[[str], Awaitable[tuple[Domain, Fetched | None]]]
 class CrawlTargets(NamedTuple):
     """The domains and pages to crawl.
 
-    domains: None for all registered domains.  registered: those of them that were registered before.
+    domains: None for all registered domains.  registered: the given domains that were already registered.
     prefetched: responses of roots fetched during registration, to avoid fetching them twice.
     requested: the requested pages, each with its domain.
     """
@@ -68,8 +68,8 @@ class CrawlTargets(NamedTuple):
 class CrawlRequest:
     """The options of a crawl.
 
-    role: the part of the lease holder's name that says what crawls.
-    stack: the tag of the local stack, which frees the leases of dead processes.
+    role: what crawls, such as "crawl" or "python"; a part of the lease holder's name.
+    stack: the tag of the local stack, by which it finds and frees the leases of its dead processes; empty outside it.
     at: knowledge time; None for now.
     max_pages, time_limit, stop: end the crawl early; requests in progress are still finished and recorded.
     ignore_pace: spend the rest of the daily budget now instead of spreading it over the day.
@@ -92,8 +92,8 @@ class CrawlRequest:
 class CrawlResult:
     """The result of a crawl, and why domains wait.
 
-    at: knowledge time at its end.
-    waits: domains that still wait or were not fetched; without a `Wait`, nothing was due.
+    at: knowledge time at the end of the crawl.
+    waits: domains in which pages still wait or nothing was fetched, each with the reason; None if nothing was due.
     next_due_at: when the first page of the named domains is due.
     was_stopped: whether `stop` ended the crawl.
     pages_left: the pages due after a stop; None if there are too many domains to count.
@@ -197,7 +197,7 @@ async def crawl(
 ) -> CrawlResult:
     """Crawl until nothing is due or a limit is reached, then enforce storage quotas and send notifications.
 
-    clock: a clock that starts at the request's time, if the caller's hooks read it, too.
+    clock: a clock that starts at the request's time, for callers whose hooks also read it; None for a new one.
     Raises BadInput for unusable plugins, and for a time before the last visit of a domain.
     """
     clock = clock or Clock.from_instant(request.at)
@@ -228,8 +228,8 @@ async def crawl(
         if (unused := resources.prefetched.get(domain.root)) is not None:
             await _charge_request(db, domain, unused, at=result.at)
     await _add_outlook(db, result)
-    refusals = {url: await explain_refusal(db, domain, url, at=result.at) for domain, url in targets.requested}
-    result.exclusions = {url: why for url, why in refusals.items() if why}
+    exclusions = {url: await explain_exclusion(db, domain, url, at=result.at) for domain, url in targets.requested}
+    result.exclusions = {url: why for url, why in exclusions.items() if why}
     if not result.was_stopped:
         result.pruned = await _enforce_quotas(db, shift.by_domain)
         if request.notify:
@@ -282,7 +282,7 @@ async def _charge_request(db: AppDatabase, domain: Domain, response: Fetched, *,
 async def _add_outlook(db: AppDatabase, result: CrawlResult) -> None:
     """Add to the result why domains wait, when the next page is due and, after a stop, how many pages are left.
 
-    Large domains of which much may have changed are marked to be counted again by the next report.
+    A large domain with many visits is marked, so that the next report counts its pages again.
     """
     if result.was_stopped:
         result.pages_left = await count_due_pages(db, result.domains, at=result.at)

@@ -111,7 +111,7 @@ async def explain_page(db: AppDatabase, domain: Domain, url: Url, *, at: datetim
     )
 
 
-async def explain_refusal(db: AppDatabase, domain: Domain, url: Url, *, at: datetime) -> str:
+async def explain_exclusion(db: AppDatabase, domain: Domain, url: Url, *, at: datetime) -> str:
     """Return why a URL of a domain may not be fetched now; empty if it may."""
     return (await _read_explanation(db, domain, url, make_page_scope(domain, db.settings), at=at))[1]
 

@@ -28,8 +28,8 @@ DOMAINS_PER_PAGE = 24
 PAST_PAGES = 500  # sampled for the freshness history; half of them are the most important ones
 UNDELIVERED_AFTER = timedelta(hours=1)  # a delivery is overdue after this; deliveries run every few minutes
 CARD_PAGES, CARD_INSTANTS = 200, 15  # as PAST_PAGES and PAST_INSTANTS, for the small charts of the overview
-MAX_WEIGHED = 300  # most important pages in the plot of likely stale pages
-FORECAST_PAGES = 2000  # random sample: accurate to 0.8 points, in a tenth of the time and memory of a plan
+MAX_WEIGHED = 300  # the most important pages, shown in the plot of likely stale pages
+FORECAST_PAGES = 2000  # sampled at random: freshness to 0.8 percentage points, with a tenth of a plan's time and memory
 MAX_STALE_PAGES = 10  # rows of the table of likely stale pages
 TRAFFIC_HOURS = 48
 MAX_GROUPED = 20  # pages per group, such as failing or gone pages
@@ -141,7 +141,7 @@ async def summarize_domain(
 class StalePage:
     """A likely stale page.
 
-    staleness: the probability that its copy is stale.  share: the freshness that the domain loses by it.
+    staleness: the probability that its copy is stale.  share: how much it lowers the domain's freshness, 0 to 1.
     """
 
     page: PageLine

@@ -35,7 +35,7 @@ async def resolve_page(db: AppDatabase, text: str) -> tuple[Domain, Url]:
 
 
 async def make_target_filter(db: AppDatabase, text: str) -> report.ChangeFilter:
-    """Return the filter for the changes of a domain or a page, or of a URL prefix if it is no page. Raises BadInput."""
+    """Return the filter for the changes of a domain, a page, or else the pages under the URL. Raises BadInput."""
     domain, url = await resolve_page(db, text)
     if url == domain.root:
         return report.ChangeFilter(domain_id=domain.id)
@@ -118,7 +118,7 @@ async def compare_versions(
 class VersionsQuery:
     """The versions to compare and list.
 
-    before, after: version numbers; 0 for the version before `after`, and for the newest version.
+    before, after: version numbers. 0 in `before` means the version before `after`; 0 in `after`, the newest version.
     older_than: list only versions with lower numbers; None for all.
     """
 
@@ -129,9 +129,10 @@ class VersionsQuery:
 
 @dataclass(frozen=True, slots=True)
 class PageHistory:
-    """The versions of a page. more: the number of the last listed version if there are older ones; else 0.
+    """The versions of a page.
 
-    content: the content of the selected version.  compared: None if two stored versions are not available.
+    more: the number of the last listed version if there are older ones, else 0.
+    content: the content of the selected version.  compared: None unless the text of both versions is stored.
     """
 
     versions: tuple[PageVersion, ...]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # aiohttp takes 8 MB, and the web UI does not need it
     from crawler.fetch import Http
 
 MAX_REDIRECTS = 5  # apex to www and http to https are two
-MIN_SIMILARITY = 0.8  # difflib's ratio: one letter in five differs, or a subdomain is missing
+MIN_SIMILARITY = 0.8  # difflib's ratio, reached if one letter in five differs or a subdomain is missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +87,12 @@ def parse_candidate(text: str) -> DomainCandidate:
 async def probe_domain(probe: RootProbe, text: str, *, max_requests: int | None = None) -> DomainCandidate:
     """Fetch the root page of a typed URL or name, and follow its redirects within the registrable domain.
 
-    The robots.txt of each root is fetched first. If it forbids the root, the domain is registered as far as the
-    redirects led. A URL with a path adds that page as a seed. A server that refuses connections, times out or fails is
-    registered with a warning.
+    The robots.txt of each root is fetched first. If it forbids the root, the domain is registered under the last name
+    that the redirects led to. A URL with a path adds that page as a seed. A server that refuses connections, times out
+    or fails is registered with a warning.
 
-    max_requests: the requests that the domain's budget allows. Without any, the domain is registered as typed; if they
-    run out, as the last redirect says.
+    max_requests: the requests that the domain's budget allows; None for no limit. With 0, the domain is registered as
+    typed; if they are used up on the way, under the name of the last redirect.
     Raises BadInput for a name that cannot be resolved, an address that may not be requested, and a root that redirects
     to another registrable domain.
     """
@@ -182,11 +182,11 @@ def make_scope(domain: DomainCandidate | Domain, chosen: DomainSettings) -> Scop
 def normalize_seeds(scope: Scope, seeds: Collection[Url]) -> tuple[Url, ...]:
     """Return the seeds as URLs of the domain. Raises BadInput for a seed that is not a page of it."""
     for seed in seeds:
-        refusal = scope.find_exclusion(seed)
-        if refusal is ExclusionReason.OTHER_DOMAIN:
+        exclusion = scope.find_exclusion(seed)
+        if exclusion is ExclusionReason.OTHER_DOMAIN:
             raise BadInput(f"the seed {seed} is not a page of {scope.authority}")
-        if refusal is not None:
-            raise BadInput(f"the seed {seed} is out of scope ({refusal.value.replace('_', ' ')})")
+        if exclusion is not None:
+            raise BadInput(f"the seed {seed} is out of scope ({exclusion.value.replace('_', ' ')})")
     return tuple(dict.fromkeys(map(scope.to_domain_url, seeds)))
 
 

@@ -28,7 +28,7 @@ from crawler.store.learned.credibility import TrustRow, list_trust_rows
 from crawler.store.plan import Calibration, load_calibration
 from crawler.store.report import ANY_AGE, MAX_AGE, DomainReport, ListReport, SourceReport
 
-FINGERPRINT_CHUNKS = 20  # per domain and run, so 100,000 events take half a minute; the next run continues
+FINGERPRINT_CHUNKS = 20  # chunks of 5,000 feed events per domain and run, about half a minute; the next run continues
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def find_next_fetch_time(domain_report: DomainReport) -> datetime | None:
 
 
 def get_shadow_price(settings: Settings, domain_report: DomainReport) -> float | None:
-    """Return the shadow price by which pages are revisited; None under another revisit policy."""
+    """Return the minimum value of a visit (docs/freshness.md); None under another revisit policy than `value`."""
     if domain_report.revisit != "value" and is_known_policy(domain_report.revisit, settings.plugins):
         return None
     return settings.min_value if domain_report.shadow_price is None else domain_report.shadow_price

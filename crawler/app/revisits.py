@@ -64,7 +64,10 @@ async def record_hints(db: AppDatabase, urls: Iterable[Url], *, source: str, at:
 
 @dataclass(frozen=True, slots=True)
 class RefreshResult:
-    """A request to revisit all pages under a URL prefix. pages: their number.  wait: why they are not fetched now."""
+    """The result of a refresh. prefix, pages: the URL prefix, and the number of pages under it.
+
+    wait: why the pages are not fetched now; None if a worker fetches them immediately.
+    """
 
     domain: Domain
     prefix: Url

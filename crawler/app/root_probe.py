@@ -1,4 +1,4 @@
-"""Fetching the root pages of unregistered domains, within politeness rules and budgets."""
+"""Fetch the root pages of unregistered domains, within politeness rules and budgets."""
 
 import asyncio
 from collections import defaultdict
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # as in registration.py
 
 @dataclass(slots=True)
 class RootProbe:
-    """A fetcher of root pages. Requests to one address are sequential, at least `delay` after the last response.
+    """Fetch root pages. Requests to one address are sequential, each at least `delay` after the last response.
 
     agent: the product token for robots.txt.
     max_requests: the limit of requests to all roots together; None for no limit.
@@ -69,7 +69,7 @@ class RootProbe:
         return self._pacing_keys[authority]
 
     def exclude_request(self, response: Response) -> None:
-        """Do not count a request that the caller will charge."""
+        """Subtract a request from the counts, because the caller charges it to the domain's budget."""
         self.requests -= 1
         self.received_bytes -= response.received_bytes
 
@@ -90,7 +90,7 @@ class RedirectChain:
     """The state of following a root's redirects.
 
     current_root: the last root.  max_requests: None for no limit.  names: the authorities before the current one.
-    robots_responses: the response of each root's robots.txt.  redirected_robots: roots whose robots.txt is elsewhere.
+    robots_responses: the response of each root's robots.txt.  redirected_robots: roots whose robots.txt redirects.
     """
 
     probe: RootProbe

@@ -113,7 +113,7 @@ def parse_field(setting: Setting, text: str) -> Any:
     try:
         return parse(setting, text)
     except ValueError as error:
-        raise BadInput(f"{setting.label or setting.name}: {error}") from error
+        raise BadInput(f"{setting.label}: {error}") from error
 
 
 def _parse_number(setting: Setting, text: str) -> int | float:
@@ -142,8 +142,8 @@ def parse_text(setting: Setting, text: str) -> Any:
         return FLAG_VALUES[text.casefold()]
     if setting.pattern and re.fullmatch(setting.pattern, text) is None:
         raise ValueError(f"{text!r} is {setting.mismatch}")
-    for refusal in table.list_setting_refusals(setting, text):
-        raise ValueError(refusal)
+    for problem in table.list_setting_problems(setting, text):
+        raise ValueError(problem)
     return text
 
 

@@ -18,7 +18,7 @@ MAX_WAITING_DOMAINS = 10  # domains that are returned
 
 
 class WaitReason(StrEnum):
-    """Why a domain is not being fetched. The last three do not prevent a crawl that names the domain."""
+    """Why a domain is not being fetched now. The last three do not prevent a crawl that names the domain."""
 
     PAUSED = "paused"
     LEASED = "leased"

@@ -33,13 +33,13 @@ async def try_url(db: AppDatabase, text: str, *, how: TryOptions, at: datetime |
 
 async def try_domain_url(db: AppDatabase, domain: Domain, url: Url, *, how: TryOptions, clock: Clock) -> TryResult:
     """Try a page of a domain. If it may not be fetched now, the result's `problem` says why."""
-    home = domain.build_scope(max_depth=db.settings.max_depth).to_domain_url(url)
+    page_url = domain.build_scope(max_depth=db.settings.max_depth).to_domain_url(url)
     wait = await find_wait(db, domain, at=clock.now())
     if wait is not None and wait.reason.is_obstacle:
-        refusal = f"{domain.authority} {format_wait(wait, domain, now=clock.now())}"
-        return TryResult(await read_target(db, domain, home), clock.now(), problem=refusal)
+        problem = f"{domain.authority} {format_wait(wait, domain, now=clock.now())}"
+        return TryResult(await read_target(db, domain, page_url), clock.now(), problem=problem)
     async with open_resources(db.settings, find_secret=build_secret_finder(db.settings)) as resources:
-        result = await try_page(db, resources, domain, home, settings=db.settings, clock=clock, options=how)
+        result = await try_page(db, resources, domain, page_url, settings=db.settings, clock=clock, options=how)
     return replace(result, problem=format_reason(result.problem))
 
 

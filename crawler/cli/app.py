@@ -22,7 +22,7 @@ class CommandLocation(NamedTuple):
 
 
 HELP_OPTIONS = ["--help", "-h"]
-MIN_ABSURD = 1000  # the help does not show ranges that end here or above
+MIN_HIDDEN_MAX = 1000  # the help does not show ranges that end here or above
 READ, EXPORT, RUN, MAINTAIN = "Read", "Export", "Run", "Maintain"
 SERVICES = "Run in containers and as services"
 # The commands in the order in which --help lists them.
@@ -48,7 +48,7 @@ _ROWS = (
     ("running.db", MAINTAIN, "db"),
 )
 COMMAND_LOCATIONS = {name: CommandLocation(module, panel) for module, panel, names in _ROWS for name in names.split()}
-# The names in the modules, where they differ from the command: groups of commands, and a keyword of Python.
+# The names in the modules where they differ from the command: groups are called `app`, and `try` is a Python keyword.
 ATTRIBUTES = dict.fromkeys(("tokens", "domains", "rules", "notify", "db"), "app") | {"try": "try_page"}
 
 
@@ -80,11 +80,11 @@ def _tidy_help(command: Any) -> None:
 
 
 def _tidy_options(command: Any, context: typer.Context) -> None:
-    """Hide the types of flags and arguments, and ranges that only exclude absurd values."""
+    """Hide the types of flags and arguments, and ranges whose upper limit is at least MIN_HIDDEN_MAX."""
     for parameter in command.get_params(context):
         if parameter.param_type_name == "argument" or parameter.is_flag:
             parameter.display_type_rich = lambda ctx: ""  # noqa: ARG005  Typer passes it by name
-        if parameter.max is None or parameter.max >= MIN_ABSURD:
+        if parameter.max is None or parameter.max >= MIN_HIDDEN_MAX:
             parameter._get_number_range_help_str = lambda: None  # noqa: SLF001  Typer has no option for this
 
 

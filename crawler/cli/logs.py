@@ -9,7 +9,7 @@ from crawler.json_lines import JsonLineFormatter, extract_facts
 
 
 def wants_json() -> bool:
-    """Return whether RECRAWL_LOG_FORMAT asks for JSON. Loading the settings would make `--help` too slow."""
+    """Return whether RECRAWL_LOG_FORMAT is json. It is read directly, because loading all settings slows `--help`."""
     return os.environ.get("RECRAWL_LOG_FORMAT") == "json"
 
 

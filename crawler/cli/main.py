@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None, *, app: typer.Typer = app, prog
     0: success.  1: a problem was found or something failed.  2: invalid usage.  3: a cursor of the change feed is older
     than the changes that are kept.  128 + n: ended by signal n, after cleaning up.  A closed stdout does not change the
     exit code.
-    app, program: another command line with the same conventions, such as that of the labs.
+    app, program: the commands and the program name; `python -m labs` passes its own.
     """
     signal.signal(signal.SIGTERM, _exit_on_sigterm)
     os.environ.update(NO_THREADS | os.environ)
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None, *, app: typer.Typer = app, prog
     streams.make_streams_sturdy()
     try:
         code = int(app(arguments, prog_name=program, standalone_mode=False) or DONE)
-        sys.stdout.flush()  # report a full disk here, not when Python exits
+        sys.stdout.flush()  # so that a full disk is reported here and not when Python exits
         return code
     except SystemExit as ended:
         return int(ended.code or DONE)

@@ -8,13 +8,13 @@ import typer
 from crawler.cli import values
 
 MAX_INT = 2**31 - 1
-NO_DOMAIN = "No domain is registered: recrawl domains add URL"
+NO_DOMAIN = "No domain is registered. Run recrawl domains add URL"
 
 
 def option(metavar: str, help_text: str, *names: str, **kwargs: Any) -> Any:
     """Declare an option with a value.
 
-    metavar: the placeholder of the value in the help.  names: the option's names; by default the parameter's name.
+    metavar: the placeholder of the value in the help.  names: the option's names; by default that of the parameter.
     """
     return typer.Option(*names, metavar=metavar, help=help_text, **kwargs)
 
@@ -42,7 +42,7 @@ def time_option(help_text: str) -> Any:
 AT_HELP = "Act as if it were this time: ISO 8601, default time zone UTC. Not before the last visit."
 At = Annotated[datetime | None, time_option(AT_HELP)]
 Json = Annotated[bool, flag("--json", "Print one JSON document to stdout.")]
-Why = Annotated[bool, flag("--why", "Also show the change rate, value of a visit and importance.")]
+
 PageUrl = Annotated[str, argument("URL", "A page of a registered domain.")]
 
 DomainName = Annotated[str, argument("DOMAIN", "A registered domain, or any URL of it.")]
@@ -50,7 +50,12 @@ DomainOrAll = Annotated[str | None, argument("DOMAIN", "One domain. Default: all
 DomainNames = Annotated[list[str], argument("DOMAIN", "Registered domains, or any URLs of them.")]
 Top = Annotated[int, option("N", "Maximum number of rows.", min=1, max=1_000_000)]
 KINDS = "added, changed, moved, gone, excluded, restored, template, deferred, resumed, hint"
-KINDS_HELP = f"Kinds of changes, separated by commas: {KINDS}."
+KINDS_HELP = (
+    f"Kinds of changes, separated by commas: {KINDS}. template: a change of all pages of a site; deferred, resumed: "
+    "pages of a crawler trap; hint: a change signal that no visit has confirmed."
+)
 Kinds = Annotated[str | None, option("KINDS", f"{KINDS_HELP} Default: all except added and hint.")]
 
-Offline = Annotated[bool, flag("--offline", "Register without any network request, including DNS.")]
+Offline = Annotated[
+    bool, flag("--offline", "Send no request, not even to DNS, to check a new domain before it is registered.")
+]

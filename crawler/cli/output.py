@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, TextIO
 from crawler.errors import CursorAhead, CursorTooOld
 from crawler.json_lines import convert_to_plain, format_json_line
 
-if TYPE_CHECKING:  # rich takes 4 MB, and `recrawl serve` prints two lines
+if TYPE_CHECKING:  # imported in the functions, because rich takes 4 MB of memory and `recrawl serve` needs none of it
     from rich.console import Console
     from rich.table import Table
 
 MIN_TEXT_WIDTH = 16  # characters that a text column of a table gets at least
-PIPE_WIDTH = 10_000  # never wrap lines in a pipe; URLs have up to 8 kB
+PIPE_WIDTH = 10_000  # characters, so that lines in a pipe never wrap: a URL can be 8 kB long
 
 
 @cache
@@ -130,7 +130,7 @@ def _print_table(table: "Table") -> None:
 
 
 def make_printable(text: str) -> str:
-    """Replace control characters, which could steer the terminal. All text from servers must pass through here."""
+    """Replace control characters, which could control the terminal. Pass all text from servers through this."""
     return text if text.isprintable() else "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)
 
 
@@ -172,7 +172,7 @@ def print_listing(
 
 
 def print_json_line(document: object) -> None:
-    """Print one of several JSON documents in a line, and flush."""
+    """Print one of several JSON documents on one line, and flush stdout."""
     json.dump(document, sys.stdout, default=convert_to_plain)
     sys.stdout.write("\n")
     sys.stdout.flush()
@@ -180,7 +180,7 @@ def print_json_line(document: object) -> None:
 
 @contextmanager
 def report_cursor_errors(*, as_json: bool) -> Iterator[None]:
-    """With --json, print a document if a cursor is too old or beyond the end, and let the error pass."""
+    """With --json, print a document about a cursor that is too old or beyond the end. The error is raised again."""
     try:
         yield
     except CursorAhead as error:

@@ -23,7 +23,7 @@ def render_settings_page() -> str:
         "",
         GENERATED_NOTE,
         "Settings for all domains are environment variables, which each command or flow reads once at its start.",
-        "Durations are written `90s`, `12h`, `7d` or `1h30m`; a bare number means seconds. Lists are JSON.",
+        "Durations are written `90s`, `12h`, `7d` or `1h30m`; a bare number means seconds.",
         "Settings of a single domain are changed with",
         "[`recrawl domains set`](commands.md#recrawl-domains-set).",
         "",

@@ -24,8 +24,8 @@ TOO_OLD = 3  # a cursor of the change feed is older than the changes that are ke
 class Interrupts:
     """A handler of Ctrl-C and SIGTERM.
 
-    The first signal sets `stop`, so that the work can finish; the second cancels it. If not `patient`, the first
-    signal cancels it.
+    patient: the first signal sets `stop`, so that the work can finish, and the second cancels it. Otherwise, the first
+    signal cancels the work.
     """
 
     def __init__(self, *, patient: bool) -> None:

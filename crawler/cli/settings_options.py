@@ -61,6 +61,6 @@ def _make_option(setting: Setting) -> Any:
         kwargs["metavar"] = metavar
     if setting.kind in {SettingKind.COUNT, SettingKind.NUMBER}:
         kwargs |= {"min": setting.min_value, "max": setting.max_value}
-    elif setting.kind in PARSERS or setting.kind is SettingKind.TEXT or setting.explain_refusal is not None:
+    elif setting.kind in PARSERS or setting.kind is SettingKind.TEXT or setting.explain_problem is not None:
         kwargs["parser"] = values.make_typer_parser(partial(parse_text, setting))
     return typer.Option(words, **kwargs)

@@ -1,7 +1,7 @@
 """The settings of a domain, and a table that says how each is entered, stored and displayed.
 
 Command-line options, JSON keys, columns (models/domain.py) and docs/commands.md are derived from the table: to add a
-setting, add a field and a table entry. --help imports this module, so it imports nothing heavy.
+setting, add a field and a table entry. --help imports this module, so other modules are imported only when needed.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ LANGUAGE_PATTERN = rf"(?:[a-zA-Z]{{1,8}}(?:-[a-zA-Z0-9]{{1,8}})*|\*){_WEIGHT}"
 
 REVISIT_PATTERN = (
     r"fixed (?!0+(?:\.0+)?[smhdw])[0-9]{1,6}(?:\.[0-9]{1,3})?[smhdw]"
-    r"|[A-Za-z][A-Za-z0-9_.-]{0,62}"  # value, similarity, or a plugin; whether the plugin exists is checked elsewhere
+    r"|[A-Za-z][A-Za-z0-9_.-]{0,62}"  # value, similarity, or a plugin, whose existence is not checked here
 )
 
 
@@ -41,9 +41,8 @@ def _build_ordering() -> "Ordering":
 class DomainSettings:
     """The settings of a domain that a user can set. None and empty values mean the default.
 
-    rules: page rules; no two have the same pattern.
-    Raises ValueError with a message for the user if both targets are set, a target is out of range, or two rules have
-    the same pattern.
+    Raises ValueError with a message for the user if a target is out of range, two settings cannot be combined, or two
+    page rules have the same pattern.
     """
 
     seeds: tuple["Url", ...] = ()
@@ -52,7 +51,7 @@ class DomainSettings:
     target_freshness: float | None = None
     max_age: timedelta | None = None
     delay: timedelta | None = None
-    latency_factor: float = 2.0  # LATENCY_FACTOR
+    latency_factor: float = 2.0
     hours: str = ""
     headers: tuple[str, ...] = ()
     auth: str = ""
@@ -76,8 +75,8 @@ class DomainSettings:
     revisit: str = "value"
     render: "RenderMode" = "auto"
     internal_link_weight: float = 1.0
-    virtual_page_share: float = 0.15  # VIRTUAL_PAGE_SHARE
-    importance_window: float = 24.0  # WINDOW_PASSES
+    virtual_page_share: float = 0.15  # = VIRTUAL_PAGE_SHARE of core.opic.opic
+    importance_window: float = 24.0  # = WINDOW_PASSES of core.opic.opic
     keep_versions: int = 50
     keep_daily: timedelta = timedelta(days=90)
     keep_weekly: timedelta = timedelta(days=730)
@@ -93,7 +92,7 @@ class DomainSettings:
 
             check_unique_patterns(self.rules)
         if self.insecure_tls and self.ca_file:
-            raise ValueError("--ca-file and --insecure-tls exclude each other: set one of them")
+            raise ValueError("--ca-file and --insecure-tls cannot be combined: set one of them")
         if self.target_freshness is not None and self.max_age is not None:
             raise ValueError("a domain has only one target: set --target-freshness or --max-age, not both")
         if self.target_freshness is not None and not 0 < self.target_freshness < 1:
@@ -103,12 +102,12 @@ class DomainSettings:
 
     @property
     def uses_whole_budget(self) -> bool:
-        """Whether the crawl spends its whole budget, because no target could be met with fewer requests."""
+        """Return whether the crawl spends its whole daily budget, because no target limits it."""
         return self.budget_per_day is not None and self.target_freshness is None and self.max_age is None
 
     @property
     def is_special(self) -> bool:
-        """Whether requests to the domain use credentials, cookies, a proxy or special TLS settings."""
+        """Return whether requests to the domain use credentials, cookies, a proxy or special TLS settings."""
         has_secrets = self.headers or self.auth or self.login
         return bool(has_secrets or self.cookies or self.proxy or self.ca_file or self.insecure_tls)
 
@@ -121,57 +120,57 @@ class DomainSettings:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Return why stored patterns and texts are invalid. A domain with any refusal is not crawled."""
+        """Return why stored patterns and texts are invalid. A domain with any problem is not crawled."""
         from crawler.core.http.urls import list_refusals
 
-        of_rules = (problem for rule in self.rules for problem in rule.problems)
-        of_texts = (list_setting_refusals(setting, get_value(self, setting)) for setting in SETTINGS)
+        in_rules = (problem for rule in self.rules for problem in rule.problems)
+        in_texts = (list_setting_problems(setting, get_value(self, setting)) for setting in SETTINGS)
         patterns = (*self.include, *self.exclude, *self.ordering.boost)
-        return (*list_refusals(patterns), *of_rules, *chain.from_iterable(of_texts))
+        return (*list_refusals(patterns), *in_rules, *chain.from_iterable(in_texts))
 
 
-def _build_refusal_check(module: str, parser: str) -> Callable[[str], str]:
+def _build_problem_check(module: str, parser: str) -> Callable[[str], str]:
     """Return a function that returns a parser's error message for a text, or "". It imports the module when called."""
 
-    def explain_refusal(text: str) -> str:
+    def explain_problem(text: str) -> str:
         try:
             getattr(import_module(module), parser)(text)
         except ValueError as error:
             return str(error)
         return ""
 
-    return explain_refusal
+    return explain_problem
 
 
-def _explain_file_refusal(text: str) -> str:
+def _explain_file_problem(text: str) -> str:
     is_path = text.startswith("/") and text.isprintable()
     return "" if is_path else "the certificate file needs an absolute path, valid on the machine that crawls"
 
 
 def _keep(option: str, kept: str, label: str) -> Setting:
-    """Return a setting for how long past data is kept. kept: the end of the help text, which says what is kept."""
+    """Return a retention setting. kept: what is kept, to complete the help text "How long to keep ..."."""
     text = f"How long to keep {kept}"
     return Setting(SettingKind.SPAN, option, text, label=label, phrase="for {}", is_crawl_option=False)
 
 
 # By the name of the field in DomainSettings or in its ordering.
 TABLE = {
-    "seeds": Setting(SettingKind.TEXTS, "--seed URL", "Start here in addition to the root; may be repeated."),
+    "seeds": Setting(SettingKind.TEXTS, "--seed URL", "Also start from this page. Can be repeated."),
     "budget_per_day": Setting(
         SettingKind.COUNT, "--budget N", "Maximum requests per UTC day.", phrase="{} requests", default_text="no limit"
     ),
     "bytes_per_day": Setting(
         SettingKind.BYTES,
         "--budget-bytes SIZE",
-        "Maximum bytes received per UTC day: 500MB, 2GB, or a plain number.",
+        "Maximum bytes received per UTC day, such as 500MB, 2GB or 1000000.",
         is_crawl_option=False,
     ),
     "target_freshness": Setting(
         SettingKind.SHARE,
         "--target-freshness SHARE",
-        "Keep this share of the pages fresh, weighted by importance: 95%. recrawl computes how many requests this "
-        "takes.",
-        label="Target",
+        "Keep this share of the pages fresh, weighted by importance, such as 95%. recrawl computes how many requests "
+        "this takes.",
+        label="Freshness target",
         phrase="{} fresh",
         replaced_setting="max_age",
         is_crawl_option=False,
@@ -179,8 +178,9 @@ TABLE = {
     "max_age": Setting(
         SettingKind.SPAN,
         "--max-age SPAN",
-        "Visit each page at least this often: 3d. Replaces --target-freshness. The budget is still the upper limit.",
-        label="Target",
+        "Visit each page at least once in this time, such as 3d. Replaces --target-freshness. The budget is still the "
+        "upper limit.",
+        label="Maximum age",
         phrase="no page older than {}",
         replaced_setting="target_freshness",
         is_crawl_option=False,
@@ -193,10 +193,10 @@ TABLE = {
     "latency_factor": Setting(
         SettingKind.NUMBER,
         "--latency-factor NUMBER",
-        "Lengthen the pause to this many times the response time if that is longer, up to 30 s. Default 2; 0 turns "
-        "this off. It has no effect if there is no delay.",
+        "The pause is at least this many times the response time, or 30 s if that is less. Default 2; 0 turns this "
+        "off. It has no effect if --delay is 0.",
         max_value=100,
-        label="Slow server",
+        label="Latency factor",
         phrase="pause at least {} times the response time",
         default_text="pause at least twice the response time",
         is_crawl_option=False,
@@ -204,83 +204,88 @@ TABLE = {
     "hours": Setting(
         SettingKind.TEXT,
         "--hours HOURS",
-        "When to crawl, and at what speed. Outside these hours nothing is fetched: 'Mon-Fri 22:00-06:00 Europe/Vienna; "
-        "Sat-Sun'. A factor changes the speed: '22-06 x2; 06-22 x0.5 Europe/Vienna'.",
-        explain_refusal=_build_refusal_check("crawler.core.budget.hours", "parse_hours"),
+        "When to crawl, such as 'Mon-Fri 22:00-06:00 Europe/Vienna; Sat-Sun'. Outside these hours nothing is fetched. "
+        "A factor changes the speed: '22-06 x2; 06-22 x0.5 Europe/Vienna'. The time zone applies to all parts.",
+        label="Crawl hours",
+        explain_problem=_build_problem_check("crawler.core.budget.hours", "parse_hours"),
         default_text="at any time",
         needs_rescoring=True,
     ),
     "headers": Setting(
         SettingKind.TEXTS,
         "--header HEADER",
-        "Send this header to the domain: 'X-Key: env:DOCS_KEY'. Its value is read from the environment (env:NAME) or "
-        "a Prefect secret block (block:NAME); may be repeated.",
-        explain_refusal=_build_refusal_check("crawler.core.http.credentials", "parse_header"),
+        "Send this header to the domain, such as 'X-Key: env:DOCS_KEY'. Its value is read from the environment "
+        "(env:NAME) or a Prefect secret block (block:NAME). Can be repeated.",
+        explain_problem=_build_problem_check("crawler.core.http.credentials", "parse_header"),
         needs_full_recrawl=True,
     ),
     "auth": Setting(
         SettingKind.TEXT,
         "--auth AUTH",
         "Authenticate: 'basic env:USER env:PASSWORD' or 'bearer env:TOKEN'.",
-        explain_refusal=_build_refusal_check("crawler.core.http.credentials", "parse_auth"),
+        explain_problem=_build_problem_check("crawler.core.http.credentials", "parse_auth"),
         label="Authentication",
         needs_full_recrawl=True,
     ),
     "login": Setting(
         SettingKind.TEXT,
         "--login LOGIN",
-        "Log in with a form before crawling: '/login user=env:DOCS_USER password=env:DOCS_PASSWORD'.",
-        explain_refusal=_build_refusal_check("crawler.core.http.credentials", "parse_login"),
+        "Log in with a form before crawling, such as '/login user=env:DOCS_USER password=env:DOCS_PASSWORD'.",
+        explain_problem=_build_problem_check("crawler.core.http.credentials", "parse_login"),
         needs_full_recrawl=True,
     ),
     "cookies": Setting(
         SettingKind.FLAG,
         "--cookies/--no-cookies",
-        "Send back cookies that the domain sets during a crawl run; always on with --login.",
+        "Send back cookies that the domain sets during a crawl run. Always on with --login.",
         phrase="sent back",
         needs_full_recrawl=True,
     ),
     "proxy": Setting(
         SettingKind.TEXT,
         "--proxy PROXY",
-        "Use an HTTP proxy that supports CONNECT: 'http://proxy.example:3128', optionally followed by "
+        "Use an HTTP proxy that supports CONNECT, such as 'http://proxy.example:3128', optionally followed by "
         "'env:USER env:PASSWORD'.",
-        explain_refusal=_build_refusal_check("crawler.core.http.credentials", "parse_proxy"),
+        explain_problem=_build_problem_check("crawler.core.http.credentials", "parse_proxy"),
     ),
     "ca_file": Setting(
         SettingKind.TEXT,
         "--ca-file PATH",
         "Trust only the certificates in this PEM file.",
-        explain_refusal=_explain_file_refusal,
-        label="Certificates",
+        explain_problem=_explain_file_problem,
+        label="Trusted certificates",
         phrase="only those in {}",
     ),
     "insecure_tls": Setting(
         SettingKind.FLAG,
         "--insecure-tls/--no-insecure-tls",
-        "Do not verify TLS certificates: others on the network can then read and change the traffic.",
+        "Do not verify TLS certificates. Others on the network can then read and change the traffic.",
         label="TLS",
         phrase="INSECURE: certificates are not verified",
     ),
     "parallelism": Setting(
-        SettingKind.COUNT, "--parallelism N", "Maximum number of concurrent requests.", min_value=1, max_value=256
+        SettingKind.COUNT,
+        "--parallelism N",
+        "Maximum number of concurrent requests to the domain.",
+        min_value=1,
+        max_value=256,
     ),
     "include": Setting(
         SettingKind.TEXTS,
         "--include PATTERN",
-        "Crawl only paths that match, such as '/docs/', '*.html$' or 're:/20../'; may be repeated.",
+        "Crawl only paths that match, such as '/docs/', '*.html$' or 're:/20../'. Can be repeated.",
         needs_full_recrawl=True,
     ),
     "exclude": Setting(
         SettingKind.TEXTS,
         "--exclude PATTERN",
-        "Do not crawl paths that match; may be repeated.",
+        "Do not crawl paths that match. Can be repeated.",
         needs_full_recrawl=True,
     ),
     "max_depth": Setting(
         SettingKind.COUNT,
         "--max-depth N",
-        "Maximum number of links from the nearest seed.",
+        "Maximum distance from the nearest seed, in links.",
         max_value=32_000,
         label="Maximum depth",
         needs_full_recrawl=True,
@@ -288,28 +293,29 @@ TABLE = {
     "max_pages": Setting(
         SettingKind.COUNT,
         "--max-pages N",
-        "Track at most this many pages of the domain.",
+        "Store at most this many pages of the domain.",
         min_value=1,
         label="Maximum pages",
     ),
     "weight": Setting(
         SettingKind.FACTOR,
         "--weight NUMBER",
-        "Weight of the domain in the shared budget of all domains; default 1.",
+        "Weight of the domain in the shared budget of all domains. Default 1.",
+        label="Budget weight",
         default_text="1",
     ),
     "allow_private": Setting(
         SettingKind.FLAG,
         "--allow-private/--no-allow-private",
-        "Allow private addresses: the server is your own.",
+        "Allow private addresses. Use this only for your own server.",
         label="Private addresses",
         phrase="allowed",
-        default_text="refused",
+        default_text="not allowed",
     ),
     "language": Setting(
         SettingKind.TEXT,
         "--language LIST",
-        "Request pages in these languages (Accept-Language): 'de-AT, de;q=0.8'.",
+        "Request pages in these languages (Accept-Language), such as 'de-AT, de;q=0.8'.",
         pattern=rf"{LANGUAGE_PATTERN}(?:[ \t]*,[ \t]*{LANGUAGE_PATTERN})*",
         mismatch="not a list of languages such as 'de-AT, de;q=0.8'",
         needs_full_recrawl=True,
@@ -325,32 +331,33 @@ TABLE = {
     "url_weight": Setting(
         SettingKind.NUMBER,
         "--url-weight SHARE",
-        "Share of the URL score in --order mixed, 0 to 1; the rest is importance. Default 0.3.",
+        "With --order mixed, share of the URL score in the order, 0 to 1; the rest is importance. Default 0.3.",
         max_value=1,
+        label="URL weight",
     ),
-    "boost": Setting(SettingKind.TEXTS, "--boost PATTERN", "Paths that are more important to you; may be repeated."),
+    "boost": Setting(SettingKind.TEXTS, "--boost PATTERN", "Paths that are more important to you. Can be repeated."),
     "boost_factor": Setting(
         SettingKind.FACTOR,
         "--boost-factor NUMBER",
-        "Multiply what boosted pages get from the virtual page, and their URL score, by this; default 4.",
+        "Factor for the importance and the URL score of boosted pages. Default 4.",
     ),
     "discovery_weight": Setting(
         SettingKind.NUMBER,
         "--discovery-weight NUMBER",
-        "How much of the budget, and of the importance passed on by the virtual page, goes to new pages compared with "
-        "revisits; default 1. With --revisit-weight 0, new pages always come first.",
+        "Weight of new pages relative to revisits, in the budget and in the importance that all pages receive (see "
+        "--virtual-page-share). Default 1. With --revisit-weight 0, new pages always come first.",
         max_value=1000,
     ),
     "revisit_weight": Setting(
         SettingKind.NUMBER,
         "--revisit-weight NUMBER",
-        "Weight of revisits relative to new pages; default 1.",
+        "Weight of revisits relative to new pages. Default 1.",
         max_value=1000,
     ),
     "external_link_weight": Setting(
         SettingKind.NUMBER,
         "--external-link-weight NUMBER",
-        "Weight of a link to another domain; default 0.",
+        "Weight of a link to another domain. Default 0.",
         max_value=1000,
         default_text="0",
         is_about_importance=True,
@@ -367,11 +374,11 @@ TABLE = {
     "importance_mix": Setting(
         SettingKind.NUMBER,
         "--importance-mix SHARE",
-        "How much importance counts in the value of a visit. 0: all pages weigh the same; 1: a page weighs as much as "
-        "its importance. Default 0.5.",
+        "How a page is weighted in the value of a visit. 0: all pages equally; 1: by importance; 0.5 (default): "
+        "halfway between.",
         max_value=1,
-        phrase="{} of the value of a visit",
-        default_text="0.5 of the value of a visit",
+        phrase="{} (0: equal weights, 1: by importance)",
+        default_text="0.5 (0: equal weights, 1: by importance)",
         needs_rescoring=True,
         is_about_importance=True,
     ),
@@ -382,16 +389,15 @@ TABLE = {
         "the last two versions differ more), 'fixed 7d' (at this interval), or the name of a plugin.",
         pattern=REVISIT_PATTERN,
         mismatch="not one of value, similarity, 'fixed' with an interval (fixed 7d), or the name of a plugin",
-        label="Revisits",
-        phrase="by policy: {}",
-        default_text="by value",
+        label="Revisit policy",
+        default_text="value",
         needs_rescoring=True,
         is_crawl_option=False,
     ),
     "render": Setting(
         SettingKind.TEXT,
         "--render WHEN",
-        "Render pages in a browser: auto (if scripts add content), always, or never.",
+        "When to render pages in a browser: auto (if scripts add content), always, or never. Default auto.",
         pattern="auto|always|never",
         label="Browser rendering",
         default_text="auto",
@@ -400,7 +406,7 @@ TABLE = {
     "internal_link_weight": Setting(
         SettingKind.NUMBER,
         "--internal-link-weight NUMBER",
-        "Weight of a link within the domain; default 1. With 0, such links pass on no importance.",
+        "Weight of a link within the domain. Default 1. With 0, such links pass on no importance.",
         max_value=1000,
         default_text="1",
         is_about_importance=True,
@@ -408,8 +414,8 @@ TABLE = {
     "virtual_page_share": Setting(
         SettingKind.NUMBER,
         "--virtual-page-share SHARE",
-        "Share of a page's importance that goes to all pages (the virtual page) instead of along its links; "
-        "default 0.15.",
+        "Share of a page's importance that goes to all pages (through the virtual page) instead of along its links. "
+        "Default 0.15.",
         max_value=1,
         phrase="{} of a page's importance",
         default_text="0.15 of a page's importance",
@@ -418,8 +424,8 @@ TABLE = {
     "importance_window": Setting(
         SettingKind.FACTOR,
         "--importance-window PASSES",
-        "Length of the window over which importance is measured, in passes; in one pass, as much cash moves as the "
-        "domain has. Default 24.",
+        "Length of the window over which importance is measured, in passes (docs/importance.md). Longer windows are "
+        "more stable and react later. Default 24.",
         phrase="{} passes",
         default_text="24 passes",
         is_about_importance=True,
@@ -427,25 +433,28 @@ TABLE = {
     "keep_versions": Setting(
         SettingKind.COUNT,
         "--keep-versions N",
-        "Keep the newest N versions of each page, whatever their age; default 50. `recrawl prune` deletes "
-        "texts and bodies of older versions, except daily, weekly and monthly ones.",
+        "Keep the newest N versions of each page, whatever their age. Default 50. `recrawl prune` deletes the texts "
+        "and bodies of older versions, except one per day, week and month (see --keep-daily).",
         min_value=1,
         label="Versions kept",
         phrase="the newest {}",
         is_crawl_option=False,
     ),
-    "keep_daily": _keep("--keep-daily SPAN", "one older version per day; default 90d.", "Daily versions"),
-    "keep_weekly": _keep("--keep-weekly SPAN", "one older version per week; default 730d.", "Weekly versions"),
-    "keep_monthly": _keep("--keep-monthly SPAN", "one older version per month; default forever.", "Monthly versions"),
-    "keep_visits": _keep(
-        "--keep-visits SPAN", "visits; default 730d. What recrawl learned from them stays.", "Visits kept"
+    "keep_daily": _keep("--keep-daily SPAN", "one older version per day. Default 90d.", "Daily versions kept"),
+    "keep_weekly": _keep("--keep-weekly SPAN", "one older version per week. Default 730d.", "Weekly versions kept"),
+    "keep_monthly": _keep(
+        "--keep-monthly SPAN", "one older version per month. Default: forever.", "Monthly versions kept"
     ),
-    "keep_changes": _keep("--keep-changes SPAN", "changes in the change feed; default 730d.", "Changes kept"),
+    "keep_visits": _keep(
+        "--keep-visits SPAN", "visits. Default 730d. What recrawl learned from them is kept.", "Visits kept"
+    ),
+    "keep_changes": _keep("--keep-changes SPAN", "changes in the change feed. Default 730d.", "Changes kept"),
     "quota": Setting(
         SettingKind.BYTES,
         "--quota SIZE",
-        "Maximum size of the domain's stored texts and bodies: 2GB. Checked every hour and after "
-        "`recrawl crawl`: above it, the oldest versions are deleted, never the newest version of a page.",
+        "Maximum size of the domain's stored texts and bodies, such as 2GB. If they are larger, the oldest versions "
+        "are deleted, but never the newest version of a page. Checked every hour and after `recrawl crawl`.",
+        label="Storage quota",
         is_crawl_option=False,
     ),
 }
@@ -456,18 +465,18 @@ def _complete_setting(name: str, setting: Setting) -> Setting:
     """Return a setting of the table with its name, default, column, JSON key and, unless given, label and mismatch."""
     in_seconds = setting.kind in {SettingKind.DELAY, SettingKind.SPAN}
     is_of_ordering = name not in DEFAULTS  # Ordering has its own defaults
-    of_importance = setting.is_about_importance or is_of_ordering
+    is_about_importance = setting.is_about_importance or is_of_ordering
     return replace(
         setting,
         name=name,
         default=DEFAULTS.get(name),
         mismatch=setting.mismatch or (setting.pattern and f"not one of {setting.pattern.replace('|', ', ')}"),
-        label=setting.label or ("" if is_of_ordering else name.replace("_", " ").capitalize()),
+        label=setting.label or name.replace("_", " ").capitalize(),
         column=setting.column or name + ("_s" if in_seconds else ""),
         key=setting.key or name + ("_seconds" if in_seconds else ""),
         is_in_ordering=is_of_ordering,
-        is_about_importance=of_importance,
-        is_crawl_option=setting.is_crawl_option and not of_importance,
+        is_about_importance=is_about_importance,
+        is_crawl_option=setting.is_crawl_option and not is_about_importance,
     )
 
 
@@ -475,10 +484,10 @@ SETTINGS = tuple(_complete_setting(name, setting) for name, setting in TABLE.ite
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
-def list_setting_refusals(setting: Setting, value: Any) -> tuple[str, ...]:
+def list_setting_problems(setting: Setting, value: Any) -> tuple[str, ...]:
     """Return why texts of a setting are invalid; empty if all are valid or the setting has no check."""
-    texts = () if setting.explain_refusal is None or not value else (value,) if isinstance(value, str) else value
-    return tuple(filter(None, map(setting.explain_refusal, texts))) if setting.explain_refusal else ()
+    texts = () if setting.explain_problem is None or not value else (value,) if isinstance(value, str) else value
+    return tuple(filter(None, map(setting.explain_problem, texts))) if setting.explain_problem else ()
 
 
 def get_value(domain_settings: DomainSettings, setting: Setting) -> Any:
@@ -487,23 +496,22 @@ def get_value(domain_settings: DomainSettings, setting: Setting) -> Any:
 
 
 def has_same_reading(one: DomainSettings, other: DomainSettings) -> bool:
-    """Whether switching between the two needs no full recrawl: a page has the same content under both."""
+    """Return whether both settings make recrawl fetch and read pages in the same way, so no full recrawl is needed."""
     return all(get_value(one, each) == get_value(other, each) for each in SETTINGS if each.needs_full_recrawl)
 
 
 def has_same_weighing(one: DomainSettings, other: DomainSettings) -> bool:
-    """Whether weights and due times are the same under both: the page rules and all settings with needs_rescoring."""
+    """Return whether both settings give the same due times: the same page rules and `needs_rescoring` settings."""
     weighing = [each for each in SETTINGS if each.needs_rescoring]
     return one.rules == other.rules and all(get_value(one, each) == get_value(other, each) for each in weighing)
 
 
 def replace_values(domain_settings: DomainSettings, values: Mapping[str, Any]) -> DomainSettings:
     """Return the settings with some values replaced, by name. Raise ValueError for an invalid combination."""
-    in_ordering = {each.name for each in SETTINGS if each.is_in_ordering} & values.keys()
-    of_ordering = {name: values[name] for name in in_ordering}
-    direct = {name: value for name, value in values.items() if name not in in_ordering}
+    ordering_values = {each.name: values[each.name] for each in SETTINGS if each.is_in_ordering and each.name in values}
+    direct_values = {name: value for name, value in values.items() if name not in ordering_values}
     before = domain_settings.ordering
-    if "order" in of_ordering:
-        of_ordering["order"] = type(before.order)(of_ordering["order"])
-    ordering = replace(before, **of_ordering) if of_ordering else before
-    return replace(domain_settings, **direct, ordering=ordering)
+    if "order" in ordering_values:
+        ordering_values["order"] = type(before.order)(ordering_values["order"])
+    ordering = replace(before, **ordering_values) if ordering_values else before
+    return replace(domain_settings, **direct_values, ordering=ordering)

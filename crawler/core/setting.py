@@ -31,10 +31,9 @@ class Setting:
     min_value, max_value: the bounds of a count or number.
     pattern, mismatch: a regular expression that must match a whole text, and the end of the error message if it does
     not ("'x' is ..."); by default the alternatives of the pattern are listed.
-    explain_refusal: returns why a text is invalid, in a sentence without secrets, or "".
+    explain_problem: returns why a text is invalid, in a sentence without secrets, or "".
     column, key: the column of table domain and the JSON key; by default the name with its unit.
-    label: the label in `domains show`, by default the name; empty for fields of DomainSettings.ordering, which are not
-    shown there.
+    label: the label in `domains show` and in the web UI, by default the name.
     phrase, default_text: how `domains show` displays a value and the default.
     replaced_setting: another setting that is cleared when this one is set.
     needs_full_recrawl, needs_rescoring: if the setting changes, all pages are fetched in full, or their due times are
@@ -52,7 +51,7 @@ class Setting:
     max_value: float = MAX_COUNT
     pattern: str = ""
     mismatch: str = ""
-    explain_refusal: Callable[[str], str] | None = None
+    explain_problem: Callable[[str], str] | None = None
     column: str = ""
     key: str = ""
     label: str = ""

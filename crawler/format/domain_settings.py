@@ -40,16 +40,16 @@ def _format_value(kind: SettingKind, value: Any) -> str:
 
 
 def format_settings(domain_settings: DomainSettings) -> list[tuple[str, str]]:
-    """Format the settings that have a label, with the label of each."""
+    """Format all settings except those of the crawl order, with the label of each."""
     return [
         (setting.label, format_setting(setting.name, get_value(domain_settings, setting)))
         for setting in SETTINGS
-        if setting.label
+        if not setting.is_in_ordering
     ]
 
 
 def format_all_settings(domain_settings: DomainSettings) -> list[tuple[str, str]]:
-    """Format the settings that have a label, and those of the crawl order."""
+    """Format all settings, with the label of each."""
     ordering = domain_settings.ordering
     share = f", {ordering.url_weight:.0%} of importance by URL" if ordering.order is Order.MIXED else ""
     boosted = f"{', '.join(ordering.boost)} (by {ordering.boost_factor:g})" if ordering.boost else ""

@@ -190,7 +190,7 @@ def test_a_dry_run_of_a_page_that_is_not_due_counts_it_as_the_crawl_would(recraw
 
     assert named["requested_urls"] == [page]
     assert named["requests"] == whole["requests"] + 1
-    assert "(you named it)" in shown
+    assert "(requested)" in shown
 
 
 def test_the_plan_of_a_dry_run_keeps_to_the_budget(recrawl: Recrawl, site: Site) -> None:

@@ -163,7 +163,7 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     (("env:X", "--pattern", "docs"), "must begin with"),
     (("env:X", "--kind", "news"), "not a kind of change"),
     (("env:X", "--below", "5"), "--selector"),
-    (("env:X", "--below", "5", "--above", "3", "--selector", ".p"), "exclude each other"),
+    (("env:X", "--below", "5", "--above", "3", "--selector", ".p"), "cannot be combined"),
     (("env:X", "--selector", ".p"), "--selector needs one of"),
     (("env:X", "--selector", "..p", "--below", "5"), "..p"),
     (("env:X", "--match", "re:("), "("),

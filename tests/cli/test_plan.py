@@ -62,7 +62,7 @@ def test_what_more_and_fewer_requests_would_buy(recrawl: Recrawl, crawled: Site)
     )
     points = 100 * (steps[1.1]["freshness"] - steps[1.0]["freshness"])
     assert found["points_for_tenth"] == pytest.approx(points)
-    assert f"10% more requests would raise freshness by {points:.1f} points" in told
+    assert f"10% more requests would raise freshness by {points:.1f} percentage points" in told
     assert "● today" in told
     assert [line.split()[:2] for line in told.splitlines() if line.startswith("today")] == [["today", "10.0"]]
     assert all(line == line.rstrip() for line in told.splitlines())
@@ -81,9 +81,9 @@ def test_what_the_importance_mix_costs_in_plain_freshness(recrawl: Recrawl, craw
     by_similarity = recrawl("plan", crawled.name)
 
     assert 0 < found["plain_freshness"] < found["equal_freshness"] < 1
-    assert "Importance mix 1: " in told
-    assert "with equal weights (mix 0): " in told
-    assert "Importance mix" not in at_zero.out + by_similarity.out
+    assert "With --importance-mix 1, " in told
+    assert "with 0 (equal weights): " in told
+    assert "--importance-mix" not in at_zero.out + by_similarity.out
 
 
 WISHES = [(), ("--budget", "10"), ("--budget", "20", "--target-freshness", "80%"), ("--max-age", "3d")]

@@ -126,7 +126,7 @@ def test_the_report_shows_target_price_finding_and_audit_results(
     table = recrawl("report")
     (found,) = recrawl("report", "--json").json["domains"]
 
-    assert "none yet: recrawl audit" in before
+    assert "none yet; run recrawl audit" in before
     assert audited.code == 0
     assert (found["target_freshness"], found["max_age"]) == (0.95, None)
     assert (found["price"], found["is_default_price"], found["finding"]) == (3.0, False, "not to be had")

@@ -199,7 +199,7 @@ def test_an_invalid_setting_is_reported_with_its_field(stack: Stack, runner: Run
 
     assert run_state(stack.api, run) == "Failed"
     said = ask(stack.api, f"/flow_runs/{run}")["state"]["message"]
-    assert said == "Target: 'often' is not a share above 0 and below 1, such as 95% or 0.95"
+    assert said == "Freshness target: 'often' is not a share above 0 and below 1, such as 95% or 0.95"
 
 
 @pytest.mark.soak

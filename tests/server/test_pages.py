@@ -170,7 +170,7 @@ def test_forms_do_what_the_commands_do(crawled: Site, recrawl: Recrawl, visitor:
 
     seen = visitor.send("/domains/set", name=name, budget_per_day="120", target_freshness="95%")
     assert "no limit -> 120" in seen.words
-    assert re.search(r"Target: .* -> 95", seen.words)
+    assert re.search(r"Freshness target: .* -> 95", seen.words)
     assert (
         "nothing was changed"
         in visitor.send("/domains/set", name=name, budget_per_day="120", target_freshness="95%").words

@@ -24,13 +24,13 @@ from crawler.runtime.machine import get_search_file
 from crawler.store import report
 
 OnProgress = Callable[[int], None]  # called with the number of pages so far
-OpenProgress = Callable[[], AbstractContextManager[OnProgress]]  # called for each round
+OpenProgress = Callable[[], AbstractContextManager[OnProgress]]  # called for each sync
 OpenStream = Callable[[], BinaryIO]
 
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """The options of an export. to: a file or folder; None for a stream.  since: a cursor; None for all pages."""
+    """The options of an export. form: the name of a Format.  to: None for a stream.  since: a cursor; None for all."""
 
     domain: str
     form: str
@@ -65,7 +65,7 @@ class ExportRequest:
 async def export_pages(
     db: AppDatabase, request: ExportRequest, *, open_stream: OpenStream, at: datetime, on_progress: OnProgress
 ) -> ExportResult:
-    """Write the pages of a domain to a file or folder, or to a stream without `to`.
+    """Write the pages of a domain to a file or folder, or to a stream if `request.to` is None.
 
     open_stream: opens the stream; only called if needed.  Raises BadInput, CursorAhead, CursorTooOld.
     """
@@ -125,7 +125,7 @@ async def open_index(
 ) -> AsyncIterator["IndexSync"]:
     """Open an index of the pages for the duration of the block.
 
-    names: of domains; empty for all.  progress: opened for each round.  Raises BadInput, MissingExtra.
+    names: of domains; empty for all.  progress: opened for each sync.  Raises BadInput, MissingExtra.
     """
     require_extra("markdown", "A search index")
     selected = {(await get_domain(db, name)).authority for name in names}

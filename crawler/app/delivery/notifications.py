@@ -40,7 +40,12 @@ RETRY_SECONDS = 2  # before the next attempt while the database is unavailable
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionRequest:
-    """A subscription as the user gave it. conditions: the value of each condition option; None if not given."""
+    """A subscription as the user gave it.
+
+    conditions: the value of each ConditionKind; None if not given.
+    place: the selector of the element to check.
+    quiet, zone: quiet hours such as 22-07, and their time zone.
+    """
 
     target: str
     domain: str | None
@@ -69,7 +74,7 @@ async def subscribe(db: AppDatabase, request: SubscriptionRequest, *, at: dateti
     """Add a subscription that sends the changes found from now on. Raises BadInput."""
     domain = await get_domain(db, request.domain) if request.domain is not None else None
     options = _parse_request(request, domain, db.settings)
-    await report.append_to_feed(db, at=at)  # earlier findings are not sent
+    await report.append_to_feed(db, at=at)  # first, so that changes found earlier are not sent
     return await subscriptions.add_subscription(db, options, at=at)
 
 
@@ -80,8 +85,8 @@ def _parse_request(request: SubscriptionRequest, domain: Domain | None, settings
         condition = _parse_condition(request.conditions)
         if request.pattern is not None:
             parse_pattern(request.pattern)
-        _ = View(watch=(request.place,)) if request.place is not None else None
-        refusals = list_refusals((request.pattern,)) if request.pattern is not None else ()
+        _ = View(watch=(request.place,)) if request.place is not None else None  # raises ValueError if invalid
+        pattern_problems = list_refusals((request.pattern,)) if request.pattern is not None else ()
         default_kinds = CONDITION_KINDS if condition else NEWS
         options = SubscriptionOptions(
             target=target,
@@ -97,11 +102,11 @@ def _parse_request(request: SubscriptionRequest, domain: Domain | None, settings
             quiet=request.quiet or "",
             zone=request.zone or (domain.hours.zone if domain is not None else "UTC"),
         )
-        _ = options.delivery_times
+        _ = options.delivery_times  # raises ValueError if invalid
     except ValueError as error:
         raise BadInput(str(error)) from error
-    if refusals:
-        raise BadInput(refusals[0])
+    if pattern_problems:
+        raise BadInput(pattern_problems[0])
     if request.place is not None and condition is None:
         raise BadInput("--selector needs one of --match, --lacks, --above or --below")
     is_watched = domain is not None and any(rule.view.watch for rule in domain.settings.rules)
@@ -115,7 +120,7 @@ def _parse_secret(text: str) -> str:
     reference = parse_reference(text)
     key = read_variable_secret(reference)
     try:
-        _ = parse_signing_keys(key) if key is not None else ()
+        _ = parse_signing_keys(key) if key is not None else ()  # raises ValueError if invalid
     except ValueError as error:
         raise ValueError(f"{reference} holds {error}") from error
     return str(reference)
@@ -124,7 +129,7 @@ def _parse_secret(text: str) -> str:
 def _parse_condition(conditions: Mapping[str, str | float | None]) -> Condition | None:
     given = {ConditionKind(name): value for name, value in conditions.items() if value is not None}
     if len(given) > 1:
-        raise BadInput("--match, --lacks, --above and --below exclude each other: add a subscription for each")
+        raise BadInput("--match, --lacks, --above and --below cannot be combined: add a subscription for each")
     for kind, value in given.items():
         return Condition(kind=kind, text=value) if isinstance(value, str) else Condition(kind=kind, bound=value)
     return None
@@ -189,7 +194,7 @@ async def resume(
     if subscription.pause_position is not None and subscription.position < subscription.pause_position and not missed:
         raise BadInput(
             f"subscription {number} stays paused: {format_count(subscription.waiting, 'change')} wait, and some changes"
-            f" found before the pause are not processed yet. To send all of them:"
+            f" found before the pause have not been processed yet. To send all of them:"
             f" recrawl notify resume {number} --include-missed"
         )
     was_paused = await subscriptions.resume_subscription(db, number, include_missed=missed, at=at)
@@ -201,7 +206,7 @@ async def _queue_changes_before_pause(db: AppDatabase, number: int, *, stop: asy
     subscription = await find_subscription(db, number)
     if subscription.pause_position is not None and subscription.position < subscription.pause_position:
         async with _open_delivery_context(db, Clock.from_instant(None)) as context:
-            await deliver(context, subscription_id=number, stop=stop)
+            await deliver(context, subscription_id=number, stop=stop)  # sends nothing while the subscription is paused
 
 
 async def send_test_notification(db: AppDatabase, number: int) -> tuple[Subscription, str]:

@@ -95,7 +95,7 @@ class App:
         return await crawl(self._db, targets, replace(request, ignore_pace=bool(names)))
 
     async def refresh(self, what: str, *, at: datetime | None = None) -> int:
-        """Make a page, or all pages under a URL prefix, due now. Return the number of pages."""
+        """Make all pages of a domain, or those whose URL starts with a given URL, due now. Return their number."""
         return (await request_refresh(self._db, what, at=at)).pages
 
     async def changes(
@@ -144,9 +144,11 @@ class App:
 
     async def versions(self, url: str) -> AsyncGenerator[PageVersion]:
         """Iterate over the versions of a page, newest first."""
-        domain, home = await resolve_page(self._db, url)
+        domain, page_url = await resolve_page(self._db, url)
         before: int | None = None
-        while batch := await report.list_versions(self._db, domain, home, max_count=VERSIONS_PER_BATCH, before=before):
+        while batch := await report.list_versions(
+            self._db, domain, page_url, max_count=VERSIONS_PER_BATCH, before=before
+        ):
             for version in batch:
                 yield version
             before = batch[-1].number
@@ -250,7 +252,7 @@ class open_app:  # noqa: N801  used like a function
 
     async def __aenter__(self) -> App:
         async with AsyncExitStack() as stack:
-            # Every lease needs one connection for its records and one for its renewals, and some are for other verbs.
+            # Each lease needs one connection to record visits and one to renew itself; four are for other methods.
             connections = 2 * self._settings.concurrent_domains + 4
             db = await stack.enter_async_context(open_configured_database(self._settings, connections=connections))
             self._open_async = stack.pop_all()

@@ -36,7 +36,7 @@ class PruneResult(NamedTuple):
 async def prune_history(
     db: AppDatabase, name: str | None = None, *, at: datetime, dry_run: bool = False, give_back: bool = False
 ) -> PruneResult:
-    """Delete the history of one domain or all by their retention settings; a dry run changes nothing.
+    """Delete the history of one domain or all according to their retention settings; a dry run changes nothing.
 
     at: real time.  give_back: rewrite the tables to return their space to the system.  Raises BadInput.
     """

@@ -17,13 +17,13 @@ def crawl(
     names: Annotated[
         list[str] | None, argument("URL|DOMAIN", "The domains or pages to crawl. New domains are registered.")
     ] = None,
-    pages: Annotated[int | None, option("N", "Visit at most this many pages.", min=1)] = None,
+    pages: Annotated[int | None, option("N", "Visit at most this many pages in this run.", min=1)] = None,
     due: Annotated[
         bool,
         flag(
             "--due",
-            "Without names: crawl all registered domains at the pace of their budgets. With names: do not fetch a "
-            "given URL that is not due.",
+            "Without arguments: crawl all registered domains, with their budgets spread over the day. With arguments: "
+            "fetch a given URL only if it is due.",
         ),
     ] = False,
     dry_run: Annotated[
@@ -35,13 +35,13 @@ def crawl(
     at: At = None,
     as_json: Json = False,
 ) -> int:
-    """Crawl domains in this process until nothing is due: new pages, and pages that should be revisited.
+    """Crawl new pages and revisit due pages in this process, until none is left.
 
     A URL of an unregistered domain registers that domain with the settings given here. A URL with a path is fetched
     even if it is not due. The first Ctrl-C finishes the requests in progress; the second stops immediately.
 
-    Exit code 1 if a domain could not be crawled: it is suspended because it returns only errors such as 503, its
-    robots.txt is unavailable, or another worker took over its lease. A single failed page does not count.
+    Exit code 1 if a domain could not be crawled, because it returns only errors such as 503, because its robots.txt is
+    unavailable, or because another worker took over the domain. A single failed page does not count.
 
     Examples:
 

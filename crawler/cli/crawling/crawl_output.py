@@ -20,7 +20,7 @@ from crawler.format.reasons import HEADINGS, format_reason
 from crawler.format.values import format_bytes, format_count, format_instant, format_when
 
 MAX_NAMED = 10  # pages listed per kind
-NO_BROWSER = "no browser was found; install one with `apt-get install chromium-headless-shell` (docs/rendering.md)"
+NO_BROWSER = "no browser was found. Install one with `apt-get install chromium-headless-shell` (docs/rendering.md)"
 
 
 def run_crawl(

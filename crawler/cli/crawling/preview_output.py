@@ -40,7 +40,7 @@ def _show_domain(plan: CrawlPreview, *, at: datetime) -> None:
     show_facts(
         [
             (plan.domain.authority, format_wait(plan.wait, plan.domain, now=at) or requests),
-            ("First", "\n".join(f"{url} (you named it)" for url in plan.requested)),
+            ("First", "\n".join(f"{url} (requested)" for url in plan.requested)),
             ("New pages", str(workload.unfetched)),
             ("Sitemaps", f"{list_locations} will be requested" if workload.unread_lists else ""),
             ("Due pages", f"{workload.due} ({workload.conditional} of them with validators)" if workload.due else "0"),
@@ -48,7 +48,7 @@ def _show_domain(plan: CrawlPreview, *, at: datetime) -> None:
             ("Min time", format_span(plan.min_time) if plan.min_time else ""),
             (
                 "Inbox",
-                f"{workload.inbox_rows} entries; their pages are not in this list" if workload.inbox_rows else "",
+                f"{workload.inbox_rows} found or requested URLs, not included here" if workload.inbox_rows else "",
             ),
             ("Next due", next_due),
         ]

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Annotated
 
 from crawler.cli.lazy import registration, revisits, status
-from crawler.cli.options import At, DomainName, Json, argument, option
+from crawler.cli.options import At, Json, argument, option
 from crawler.cli.output import print_json, say
 from crawler.cli.session import DONE, PROBLEM, run_on_database, settings
 from crawler.errors import BadInput
@@ -16,12 +16,17 @@ from crawler.times import format_typed_instant
 
 
 def refresh(
-    domain: DomainName,
-    prefix: Annotated[str | None, option("URL", "Only pages whose URL has this prefix: a URL or a path.")] = None,
+    domain: Annotated[
+        str,
+        argument("DOMAIN|URL", "A registered domain, or a URL with a path: then only pages whose URL starts with it."),
+    ],
+    prefix: Annotated[
+        str | None, option("URL|PATH", "Only pages whose URL starts with this. Overrides the path of the argument.")
+    ] = None,
     at: At = None,
     as_json: Json = False,
 ) -> None:
-    """Mark all pages of a domain, or one page, as due now.
+    """Mark all pages of a domain, or those whose URL starts with a prefix, as due now.
 
     A running local stack fetches them immediately; otherwise the next crawl does.
 
@@ -49,7 +54,7 @@ def refresh(
         say(f"Next: {result.command}{at_option} (until then, other commands show the previous due times)")
 
 
-MAX_LINE = 8192  # characters; the URL of a page has at most as many bytes
+MAX_LINE = 8192  # characters; a URL has at most that many bytes
 
 
 def hint(
@@ -57,7 +62,7 @@ def hint(
         list[str], argument("URL...|-", "URLs of pages that have changed; - reads them from stdin, one per line.")
     ],
     source: Annotated[
-        str, option("NAME", "The source of the hint, such as a CMS or IndexNow. Each is evaluated separately.")
+        str, option("NAME", "The source of the hint, such as cms or indexnow. The accuracy of each is measured.")
     ] = "push",
     at: At = None,
     as_json: Json = False,
@@ -65,8 +70,8 @@ def hint(
     """Report that pages may have changed, without forcing a revisit.
 
     How much sooner the pages are revisited depends on how often earlier hints of this source were right in the domain.
-    If a source has never missed a change, pages without a hint are revisited later. Unknown URLs are added as new
-    pages. --at is the time of the change. To force a revisit, use `recrawl refresh`.
+    If a source has never missed a change, pages without a hint are revisited later. URLs that are not stored yet are
+    added as new pages. --at is the time of the change. To force a revisit, use `recrawl refresh`.
 
     Examples:
 

@@ -19,9 +19,7 @@ from crawler.format.values import format_count
 def export(
     domain: Annotated[str, argument("DOMAIN", "A registered domain.")],
     form: Annotated[str, option("FORMAT", "The format: jsonl, csv, parquet, markdown or warc.", "--format")] = "jsonl",
-    to: Annotated[
-        Path | None, option("PATH", "The file to write, or the folder for markdown (required there). Default: stdout.")
-    ] = None,
+    to: Annotated[Path | None, option("PATH", "The file to write. markdown needs a folder. Default: stdout.")] = None,
     since: Annotated[
         int | None, option("CURSOR", "Export only pages that changed or were removed after this cursor; 0: all.", min=0)
     ] = None,
@@ -31,16 +29,16 @@ def export(
     versions: Annotated[
         bool, flag("--versions", "Export all versions of all pages, including gone pages (not markdown).")
     ] = False,
-    as_json: Json = False,
+    as_json: Annotated[bool, flag("--json", "Print a summary with the cursor as JSON to stdout; needs --to.")] = False,
 ) -> None:
     """Export the pages of a domain.
 
-    jsonl, csv and parquet have a row per page with its main text. With --chunks they have a row per section, as
-    Markdown, with a stable ID. markdown writes a file per page, with metadata in its front matter. warc contains the
-    responses as the servers sent them, for archives.
+    jsonl, csv and parquet have a row per page with its main text. With --chunks, jsonl and parquet have a row per
+    section, as Markdown, with a stable ID. markdown writes a file per page, with metadata in its front matter. warc
+    contains the responses as the servers sent them, for archives.
 
-    The command prints a cursor. Pass it to --since to export only later changes, including removed pages. In a markdown
-    folder, the files of removed pages are deleted.
+    The command prints a cursor to stderr. Pass it to --since to export only later changes, including removed pages. In
+    a markdown folder, the files of removed pages are deleted.
 
     Examples:
 
@@ -131,7 +129,7 @@ def _show_result(result: "exports.SyncRound") -> None:
     for name, removed in result.forgotten.items():
         say(f"{name}: {format_count(removed, 'page')} deleted; the domain is no longer registered")
     if not result.synced and not result.forgotten:
-        remark("No domain is registered: recrawl crawl URL")
+        remark("No domain is registered. Run recrawl crawl URL")
 
 
 def _strip_password(target: str) -> str:

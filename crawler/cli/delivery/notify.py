@@ -7,7 +7,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from crawler.cli.lazy import notifications, notify_output
-from crawler.cli.options import At, Json, Kinds, argument, flag, option
+from crawler.cli.options import KINDS_HELP, At, Json, argument, flag, option
 from crawler.cli.output import print_json, print_json_line, print_listing, print_outcome, remark, say
 from crawler.cli.session import DONE, PROBLEM, Interrupts, run_on_database
 from crawler.clock import Clock
@@ -38,15 +38,31 @@ def add(
     pattern: Annotated[
         str | None, option("PATTERN", "Only pages that match, such as '/docs/', '*.html$' or 're:/20../'.")
     ] = None,
-    kind: Kinds = None,
+    kind: Annotated[
+        str | None,
+        option(
+            "KINDS",
+            f"{KINDS_HELP} Default: all except added and hint. With --match, --lacks, --above or --below: added, "
+            "changed, moved, gone and restored.",
+        ),
+    ] = None,
     match: Annotated[
         str | None, option("TEXT", "Notify when this text appears. re:REGEX for a regular expression.")
     ] = None,
     lacks: Annotated[str | None, option("TEXT", "Notify when this text is no longer present.")] = None,
-    above: Annotated[float | None, option("N", "Notify when the number rises above this.")] = None,
-    below: Annotated[float | None, option("N", "Notify when the number falls below this.")] = None,
+    above: Annotated[
+        float | None, option("N", "Notify when the number in the element of --selector rises above this.")
+    ] = None,
+    below: Annotated[
+        float | None, option("N", "Notify when the number in the element of --selector falls below this.")
+    ] = None,
     selector: Annotated[
-        str | None, option("SELECTOR", "The element to check: a CSS selector, or xpath:XPATH. Default: the whole page.")
+        str | None,
+        option(
+            "SELECTOR",
+            "The element to check: a CSS selector, or xpath:XPATH. Default: the whole page. --above and --below need "
+            "it, unless a rule of the domain watches elements (recrawl rules add --watch).",
+        ),
     ] = None,
     digest: Annotated[
         str | None,
@@ -74,7 +90,7 @@ def add(
     URL in an environment variable or a Prefect secret block, and pass env:NAME or block:NAME.
 
     With --match, --lacks, --above or --below, a notification is sent when the condition becomes true for a page. Text
-    that is known to be noise is not checked. The default of --kind is then added, changed, moved, gone and restored.
+    that is known to be noise is not checked.
 
     A webhook receives JSON, signed as in Standard Webhooks. A program receives the same JSON on stdin. The program runs
     as your user, on this machine only.
@@ -327,7 +343,7 @@ def dead(
 def redeliver(letters: Letters = None, every_one: EveryOne = False, as_json: Json = False) -> int:
     """Send dead letters again, with the next `recrawl notify run` or by the local stack.
 
-    Other messages that wait for the same receivers are tried then, too, even after repeated failures.
+    Other messages that wait for the same receivers are then also tried again, without waiting for their next attempt.
 
     Examples:
 
@@ -354,7 +370,7 @@ def discard(letters: Letters = None, every_one: EveryOne = False, as_json: Json 
 
 
 def _run_delivery(work: "Callable[[notifications.AppDatabase, Interrupts], Awaitable[T]]") -> T:
-    """Run work with enough connections to notify several targets at once, which ends early after a signal."""
+    """Run work with enough connections to notify several targets at once. After a signal, the work ends early."""
     return run_on_database(work, connections=6, patient=True)
 
 

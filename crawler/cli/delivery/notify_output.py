@@ -10,7 +10,7 @@ from crawler.format.values import format_bytes, format_count, format_undelivered
 
 
 def format_subscription(subscription: notifications.Subscription) -> str:
-    """Describe in one line which changes a subscription sends where."""
+    """Describe in one line which changes a subscription sends, and to which target."""
     options = subscription.options
     kinds = "" if options.condition is not None or options.kinds == NEWS else ", ".join(sorted(options.kinds))
     where = f"{subscription.domain or 'all domains'}{f' {options.pattern}' if options.pattern else ''}"

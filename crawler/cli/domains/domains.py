@@ -28,7 +28,7 @@ app = typer.Typer(no_args_is_help=True, help="Register, configure and inspect do
 @app.command()
 @add_settings_options()
 def add(
-    domain: Annotated[list[str] | None, argument("URL|NAME", "The domains to register.")] = None,
+    domain: Annotated[list[str] | None, argument("URL|DOMAIN", "The domains to register.")] = None,
     source: Annotated[
         str | None, option("FILE", "Read domains from a file, one per line; - reads stdin.", "--from")
     ] = None,
@@ -40,8 +40,8 @@ def add(
     """Register domains.
 
     The root page of each domain is requested once. If it redirects within the same registrable domain (to www or
-    https), the redirect's target is registered, and the other names become aliases. A URL with a path adds that page as
-    a seed.
+    https), the redirect's target is registered, and the original name becomes an alias. A URL with a path adds that
+    page as a seed.
 
     Examples:
 
@@ -145,7 +145,7 @@ def show(domain: DomainName, at: At = None, as_json: Json = False) -> None:
             *domain_settings.format_all_settings(shown.settings),
             ("Rules", "\n".join(map(domain_settings.format_rule, shown.settings.rules))),
             ("Unusable settings", "\n".join(shown.settings.problems)),
-            ("Crawl hours", domain_settings.format_opening(shown, at=instant)),
+            ("Hours now", domain_settings.format_opening(shown, at=instant)),
             ("Budget left", str(status.budget_left) if status.budget_left is not None else ""),
             ("Bytes left", format_bytes(max(status.bytes_left, 0)) if status.bytes_left is not None else ""),
             ("Storage", format_storage(storage) if storage.stored_bytes else ""),
@@ -169,7 +169,8 @@ def change(
     """Change the settings of a domain. Settings that are not given stay unchanged.
 
     Seeds are added to the existing ones. Patterns replace the existing ones. --target-freshness and --max-age replace
-    each other. If the scope changes, all pages are fetched again, because links were filtered by the old scope.
+    each other. A setting that can change the content or links of pages (--include, --exclude, --max-depth, --header,
+    --auth, --login, --cookies, --language, --render) makes recrawl fetch all pages again.
 
     Examples:
 

@@ -37,7 +37,7 @@ async def probe_and_register(
 def warn_about_missing_contact(domain_settings: DomainSettings) -> None:
     """Print a remark if a public site is crawled without a contact address."""
     if not settings().contact and not domain_settings.allow_private:
-        remark("recrawl: requests carry no contact address: set RECRAWL_CONTACT to your URL or email address")
+        remark("recrawl: requests contain no contact address. Set RECRAWL_CONTACT to your URL or email address")
 
 
 def format_aliases(domain: Domain) -> str:

@@ -46,11 +46,15 @@ def list_all(domain: DomainName, as_json: Json = False) -> None:
 def add(
     domain: DomainName,
     pattern: Pattern,
-    min_interval: Annotated[timedelta | None, span_option("Revisit no sooner than this after a visit: 1h.")] = None,
-    max_interval: Annotated[timedelta | None, span_option("Revisit no later than this after a visit: 7d.")] = None,
+    min_interval: Annotated[
+        timedelta | None, span_option("Revisit no sooner than this after a visit, such as 1h.")
+    ] = None,
+    max_interval: Annotated[
+        timedelta | None, span_option("Revisit no later than this after a visit, such as 7d.")
+    ] = None,
     weight: Annotated[
         float | None,
-        option("NUMBER", "Multiply the importance of matching pages.", parser=values.parse_positive_option),
+        option("NUMBER", "Multiply the importance of matching pages by this.", parser=values.parse_positive_option),
     ] = None,
     once: Annotated[bool, flag("--once", "Never revisit a page after its first successful visit.")] = False,
     max_pages: Annotated[
@@ -86,7 +90,7 @@ def add(
         recrawl rules add app.example.com /live/ --render always
         recrawl rules add shop.example.com /table/ --ignore "xpath://tr[th='Last update']"
     """
-    rule = rules.make_rule(
+    rule = rules.make_rule(  # raises BadInput in place of the ValueErrors of PageRule
         lambda: rules.PageRule(
             pattern,
             min_interval=min_interval,

@@ -15,12 +15,12 @@ from crawler.format.trust import describe_trust, format_conditional_request
 from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_when
 from crawler.json_lines import get_field_values
 
-METHOD_NOTE = """The SimHash distance of two versions measures the magnitude of a change, which sets how soon to
-revisit. Content-Length and Last-Modified can show that the page is unchanged before its body is fetched, as far as they
-have proved reliable."""
+METHOD_NOTE = """The SimHash distance of two versions measures the magnitude of a change, which affects how soon the
+page is revisited. If they have proved reliable, Content-Length and Last-Modified can show that the page is unchanged
+before its body is fetched."""
 MAX_EDITS = 3  # blocks of the last change
 
-MIN_SHOWN_DAYS = 0.5  # by which the site's activity differs from the calendar
+MIN_SHOWN_DAYS = 0.5  # difference between the site's activity and the calendar
 MIN_SHOWN_PAGES = 0.05  # new pages per change
 # The facts that are shown without --why.
 PLAIN_FACTS = {
@@ -75,11 +75,11 @@ def _format_next_request(page: app.PageFacts, known: app.Explanation) -> str:
 
 
 def _format_activity(page: app.PageFacts) -> str:
-    """Return by how much the site's activity since the last successful visit differs from the calendar, if at all."""
+    """Describe by how much the site's activity since the last successful visit differs from the calendar, if at all."""
     if abs(page.activity_ahead) < MIN_SHOWN_DAYS:
         return ""
     more = "more" if page.activity_ahead > 0 else "less"
-    return f"{abs(page.activity_ahead):.1f} days {more} than usual since the last successful visit, by its other pages"
+    return f"{abs(page.activity_ahead):.1f} days {more} than usual since the last successful visit, on its other pages"
 
 
 def _list_facts(about: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails) -> list[tuple[str, str]]:
@@ -130,7 +130,7 @@ def _list_facts(about: app.UrlExplanation, page: app.PageFacts, details: app.Pag
 
 
 def _show_explanation(about: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails, *, why: bool) -> None:
-    """Print the facts. why: also rates, values and cash, and the pages that link to it and pass cash to it."""
+    """Print the facts. why: also print rates, values and cash, and the pages that link to it and pass cash to it."""
     show_facts(fact for fact in _list_facts(about, page, details) if why or fact[0] in PLAIN_FACTS)
     if why:
         _show_linkers(about.known, is_paid=page.cash is not None)
@@ -167,7 +167,7 @@ def _format_value(explanation: app.UrlExplanation) -> str:
     if explanation.value is None or explanation.known.terms is None:
         return ""
     shadow_price = explanation.known.terms.shadow_price
-    return f"{explanation.value:.3g} importance x days now; the minimum at this budget is {shadow_price:.3g}"
+    return f"{explanation.value:.3g} importance x days now; the page is due when it reaches {shadow_price:.3g}"
 
 
 def _format_freshness(explanation: app.UrlExplanation, page: app.PageFacts) -> str:
@@ -196,7 +196,7 @@ def _format_importance(explanation: app.UrlExplanation, page: app.PageFacts) -> 
 
 def _format_cash(page: app.PageFacts) -> str:
     if page.cash is None or page.history is None or page.clock is None:
-        return "none: the page takes no part in the cash flow"
+        return "none: the page neither receives nor distributes cash"
     cash = f"{page.cash:,} of {page.circulating:,} in the domain, to be distributed at the next visit"
     clocks = f"the domain's clock was {page.clock:,.0f} at the last visit and is {page.domain_clock:,.0f} now"
     return f"{cash}\nhistory {page.history:,.0f}; {clocks}"

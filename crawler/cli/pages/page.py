@@ -8,10 +8,15 @@ import typer
 
 from crawler.cli import values
 from crawler.cli.lazy import explain_output, try_page_output, versions_output
-from crawler.cli.options import At, Json, PageUrl, Top, Why, argument, flag, option
+from crawler.cli.options import At, Json, PageUrl, Top, argument, flag, option
 
 
-def versions(url: PageUrl, limit: Top = 50, why: Why = False, as_json: Json = False) -> None:
+def versions(
+    url: PageUrl,
+    limit: Top = 50,
+    why: Annotated[bool, flag("--why", "Also show which parts changed, and the SimHash distance.")] = False,
+    as_json: Json = False,
+) -> None:
     """List the versions of a page, newest first, with their times and change magnitudes.
 
     Examples:
@@ -25,7 +30,7 @@ def show(
     url: PageUrl,
     at: Annotated[
         str | None,
-        option("SPAN|DAY", "The version of 7d ago, of yesterday, or of 2026-11-22T12:00. Default: the newest version."),
+        option("SPAN|DAY", "The version at that time: 7d (ago), yesterday or 2026-11-22T12:00. Default: the newest."),
     ] = None,
     version: Annotated[int | None, option("N", "The version with this number.", min=1)] = None,
     text: Annotated[bool, flag("--text", "Print only the text.")] = False,
@@ -43,9 +48,9 @@ def show(
     """
     forms = [name for name, is_chosen in (("text", text), ("html", html), ("headers", headers)) if is_chosen]
     if len(forms) > 1:
-        raise typer.BadParameter(f"--{forms[0]} and --{forms[1]} exclude each other")
+        raise typer.BadParameter(f"--{forms[0]} and --{forms[1]} cannot be combined")
     if at is not None and version is not None:
-        raise typer.BadParameter("--at and --version exclude each other")
+        raise typer.BadParameter("--at and --version cannot be combined")
     selector = version if version is not None else _parse_instant(at)
     versions_output.show_page(url, selector=selector, form=forms[0] if forms else None, as_json=as_json)
 
@@ -54,13 +59,19 @@ def diff(
     url: PageUrl,
     before: Annotated[
         str | None,
-        option("VERSION|SPAN|DAY", "The old version: a number, 7d ago or a day. Default: the one before.", "--from"),
+        option(
+            "VERSION|SPAN|DAY",
+            "The old version: its number, a span (7d ago) or a day. Default: the version before --to.",
+            "--from",
+        ),
     ] = None,
     after: Annotated[
         str | None,
-        option("VERSION|SPAN|DAY", "The new version: a number, 7d ago or a day. Default: the newest.", "--to"),
+        option(
+            "VERSION|SPAN|DAY", "The new version: its number, a span (7d ago) or a day. Default: the newest.", "--to"
+        ),
     ] = None,
-    context: Annotated[int, option("N", "Unchanged blocks around a change.", min=0, max=1000)] = 1,
+    context: Annotated[int, option("N", "Number of unchanged blocks shown around each change.", min=0, max=1000)] = 1,
     as_json: Json = False,
 ) -> None:
     """Show the differences between two versions of a page, word by word. Default: the last two versions.
@@ -91,14 +102,19 @@ def _parse_instant(text: str | None) -> timedelta | datetime | None:
 
 
 def explain(
-    url: Annotated[str, argument("URL", "Any URL, tracked or not.")],
-    why: Why = False,
+    url: Annotated[str, argument("URL", "Any URL, whether or not recrawl stores it as a page.")],
+    why: Annotated[
+        bool,
+        flag(
+            "--why",
+            "Also show the value of a visit, the change-rate estimate, the cash (docs/importance.md) and the pages "
+            "that link to it.",
+        ),
+    ] = False,
     at: At = None,
     as_json: Json = False,
 ) -> int:
     """Explain when and why a URL is crawled next, or why not, and how fresh its copy is.
-
-    With --why, also show the value of a visit, the change-rate estimate, cash and the pages that link to it.
 
     Examples:
 

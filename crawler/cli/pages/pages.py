@@ -5,12 +5,14 @@ from typing import Annotated
 
 from crawler.cli.lazy import pages as app
 from crawler.cli.lazy import reasons, registration
-from crawler.cli.options import Json, Top, Why, argument, option, time_option
+from crawler.cli.options import Json, Top, argument, flag, option, time_option
 from crawler.cli.output import print_json, print_listing, remark, say, say_heading, show_rows
 from crawler.cli.session import DONE, PROBLEM, run_on_database
 from crawler.format.values import format_bytes, format_count, format_instant, format_rate, format_share, format_when
 
-AT_HELP = "Show the site as it was at this time, or as if it were this later time. ISO 8601, default time zone UTC."
+AT_HELP = (
+    "A past time shows the site as it was then; a future time acts as if it were then. ISO 8601, default time zone UTC."
+)
 
 
 def pages(
@@ -20,14 +22,16 @@ def pages(
         option("STATE", "Only pages in this state: unfetched, fetched, gone, dead_link, moved, excluded or failed."),
     ] = None,
     limit: Top = 20,
-    why: Why = False,
+    why: Annotated[
+        bool, flag("--why", "Also show the number of versions, the change rate and the freshness of each page.")
+    ] = False,
     at: Annotated[datetime | None, time_option(AT_HELP)] = None,
     as_json: Json = False,
 ) -> None:
     """List the pages of a domain, most important first.
 
-    With --state, DOMAIN may be omitted to list pages of all domains. `failed` are pages whose last visit had no usable
-    response. With --at, the site is listed as it was at that time.
+    With --state, DOMAIN may be omitted to list pages of all domains. The state `failed` means that the last visit had
+    no usable response.
 
     Examples:
 
@@ -62,7 +66,7 @@ def _format_row(page: "app.PageLine", *, parts: bool, why: bool) -> dict[str, st
     if parts:
         weights |= {"link score": page.popularity, "URL score": page.url_score}
     about = page.reason or page.list_kind
-    figures = {"version": str(page.version), "changes": format_rate(page.rate_per_day)}
+    figures = {"version": str(page.version), "change rate": format_rate(page.rate_per_day)}
     figures["fresh"] = format_share(page.freshness)
     return {
         **{name: f"{weight:.2f}" if weight is not None else "-" for name, weight in weights.items()},
@@ -118,20 +122,22 @@ def _show_past(domain: "app.Domain", past_pages: "list[app.PastPage]", *, at: da
         remark(f"Next: recrawl show {past_pages[0].url} --at {at.isoformat()}")
 
 
-MAX_MEMBERS_SHOWN = 5  # pages per group in the table; with --json, 1000
+MAX_MEMBERS_SHOWN = 5  # per group in the table; with --json, 1000
 
 
 def duplicates(
     name: Annotated[str | None, argument("DOMAIN|URL", "A domain, or a page of it. Default: all domains.")] = None,
-    max_distance: Annotated[int, option("N", "The maximum SimHash distance in bits, of 64.", min=0, max=3)] = 3,
-    limit: Annotated[int, option("N", "Maximum number of groups, or of pages with a URL.", min=1, max=1_000_000)] = 20,
+    max_distance: Annotated[int, option("N", "Maximum SimHash distance, in bits of 64.", min=0, max=3)] = 3,
+    limit: Annotated[
+        int, option("N", "Maximum number of groups, or of duplicates of a given page.", min=1, max=1_000_000)
+    ] = 20,
     as_json: Json = False,
 ) -> int:
     """List groups of pages whose main texts are nearly the same, largest groups first.
 
-    With a URL that has a path, list the near duplicates of that page. Pages are never merged. Pages whose main texts
-    are identical at three or more visits share one schedule ("shared"). Pages with less than 100 bytes of main text are
-    not compared.
+    With a URL that has a path, list the near duplicates of that page. Near duplicates stay separate pages. Pages whose
+    main texts are identical at three or more visits share one schedule ("shared"). Pages with less than 100 bytes of
+    main text are not compared.
 
     Examples:
 

@@ -39,8 +39,8 @@ def _format_version_row(version: pages.PageVersion, *, why: bool) -> dict[str, s
     return {
         "version": str(version.number),
         "since": format_instant(version.at),
-        "lasted": format_span(version.until - version.at) if version.until else "until now",
-        "change": version.change or "list",
+        "lasted": format_span(version.until - version.at) if version.until else "current",
+        "change": version.change or "list",  # sitemaps and feeds have no kind of change
         "magnitude": format_share(version.magnitude),
         **({"parts": " ".join(version.parts), "distance": distance} if why else {}),
         "size": format_bytes(version.body_bytes) if version.body_bytes is not None else "not kept",
@@ -95,7 +95,9 @@ def _show_headers(content: pages.VersionContent) -> None:
     )
     if not headers.others:
         remark("No other headers of this version are stored")
-    remark("Cookies and other credentials are never stored; ETag and Last-Modified only of the newest response")
+    remark(
+        "Credentials such as cookies are never stored. ETag and Last-Modified are stored for the newest response only"
+    )
 
 
 def _show_facts(content: pages.VersionContent, *, now: datetime) -> None:
@@ -148,7 +150,7 @@ def _show_diff(old: pages.VersionContent, new: pages.VersionContent, diff: pages
     for hunk in diff.hunks:
         _show_skipped(hunk.skipped)
         for block in hunk.blocks:
-            # The targets of unchanged links are no useful context.
+            # The targets of unchanged links are not useful context.
             if block.status is not BlockStatus.UNCHANGED or block.kind is pages.BlockKind.TEXT:
                 _show_block(block)
     _show_skipped(diff.skipped)
@@ -156,10 +158,10 @@ def _show_diff(old: pages.VersionContent, new: pages.VersionContent, diff: pages
 
 def _format_summary(diff: pages.PageDiff) -> str:
     news = Counter(block.status for block in diff.changed_blocks if block.is_news)
-    noise = sum(not block.is_news for block in diff.changed_blocks)
+    ignored = sum(not block.is_news for block in diff.changed_blocks)
     counts = join_parts([f"{news[status]:,} {status.value}" for status in SIGNS if news[status]])
-    noise_note = f"; {format_count(noise, 'block')} of noise, or ignored by a rule" if noise else ""
-    return f"Blocks: {counts or 'no change'}, {diff.counts[BlockStatus.UNCHANGED]:,} unchanged{noise_note}"
+    ignored_note = f"; {ignored:,} ignored (noise, or by a rule)" if ignored else ""
+    return f"Blocks: {counts or 'no change'}, {diff.counts[BlockStatus.UNCHANGED]:,} unchanged{ignored_note}"
 
 
 def _show_skipped(count: int) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 from crawler.cli import values
 from crawler.cli.lazy import changes as app
 from crawler.cli.lazy import changes_output, kinds
-from crawler.cli.options import KINDS_HELP, At, Json, Why, argument, flag, option
+from crawler.cli.options import KINDS_HELP, At, Json, argument, flag, option
 from crawler.cli.session import DONE
 from crawler.errors import BadInput
 
@@ -17,11 +17,13 @@ def changes(
     since: Annotated[
         str | None,
         option(
-            "SPAN|DAY|CURSOR", "Changes of the last 30m, 12h or 7d, since yesterday or 2026-11-22, or after a cursor."
+            "SPAN|DAY|CURSOR", "Only changes since then: a span (7d), a day (yesterday, 2026-11-22) or a cursor (4711)."
         ),
     ] = None,
-    kind: Annotated[str | None, option("KINDS", f"{KINDS_HELP} See docs/feed.md.")] = None,
-    domain: Annotated[str | None, option("DOMAIN", "Only changes of this domain.")] = None,
+    kind: Annotated[
+        str | None, option("KINDS", f"{KINDS_HELP} Default: all except added and hint; with --json, all.")
+    ] = None,
+    domain: Annotated[str | None, option("DOMAIN", "Only changes of this domain, like the argument DOMAIN.")] = None,
     limit: Annotated[
         int | None, option("N", "Maximum number of changes. Default: 20, or 1000 with --json.", min=1, max=1_000_000)
     ] = None,
@@ -30,18 +32,21 @@ def changes(
         bool, flag("--follow", "Keep running and print changes as they are found, until Ctrl-C.", short="-f")
     ] = False,
     atom: Annotated[bool, flag("--atom", "Print an Atom feed, to be saved to a file.")] = False,
-    why: Why = False,
+    why: Annotated[
+        bool,
+        flag("--why", "Also show the cursor, the version, the share of the page that changed, and how it is known."),
+    ] = False,
     at: At = None,
     as_json: Json = False,
 ) -> int:
     """Show changes, newest first, with the words that changed.
 
     Removed words are red or [-marked-], new words are green or {+marked+}. Added pages are only counted; --kind added
-    lists them. A change that a site made on all its pages is a single change of kind template.
+    lists them.
 
-    With --json, changes of all kinds are listed in the order in which they were found, with a cursor for the next call.
-    --follow starts now, or at --since, and uses that order too. With --json it prints one JSON document per line; its
-    field `position` is the cursor.
+    With --json, changes are listed in the order in which they were found, oldest first, with a cursor for the next
+    call. --follow also prints the oldest first, from now on or from --since. With --follow --json, each line is one
+    JSON document; its field `position` is the cursor.
 
     Exit code 3 if changes after the cursor were already deleted. With --json, the output also says what to do.
 

@@ -15,11 +15,12 @@ from crawler.format.values import format_count, format_share, format_when
 TOP, TOP_JSON = 20, 1000
 INDENT = 11
 MAX_EDITS = 3  # blocks shown per change without --diff
-SHORT_EDIT, LONG_EDIT = (40, 160), (200, 1000)  # characters of context, and of the change itself
+# Characters of context, and of the change itself, without and with --diff.
+SHORT_EDIT, LONG_EDIT = (40, 160), (200, 1000)
 
 
 def show_newest(query: app.ChangesQuery, *, top: int | None, at: datetime | None, diff: bool, why: bool) -> None:
-    """Print the newest changes. diff: all changed blocks at greater length.  why: also the figures behind them."""
+    """Print the newest changes. diff: show more of the changed blocks.  why: also cursor, version and magnitude."""
     newest = run_on_database(lambda db, _: app.list_changes(db, query, max_count=top or TOP, at=at))
     say(_format_heading(newest), style="bold")
     for item in newest.items:

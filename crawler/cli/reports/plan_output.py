@@ -27,7 +27,7 @@ def show_plans(*, only: str | None, at: datetime | None, as_json: bool) -> None:
             if each.plan.finding:
                 remark(f"{each.domain.authority}: {each.plan.finding}")
         say("")
-        say("Pages are now due by these minimum values of a visit. The local stack plans every hour.")
+        say("The due times now follow these minimum values of a visit. The local stack plans every hour.")
 
 
 def _describe_plan(planned: reports.PlannedDomain) -> dict[str, object]:
@@ -116,7 +116,7 @@ def _show_facts(forecast: reports.Forecast) -> None:
             ("Min value of a visit", _format_shadow_price(forecast)),
             ("Budget per day", f"{forecast.budget:,.0f} {_format_budget_source(forecast)}"),
             ("Crawl hours", _format_hours(forecast)),
-            ("Suspended", "no requests are sent now; this is the forecast without it" if forecast.is_suspended else ""),
+            ("Suspended", "no requests are sent now; the forecast ignores this" if forecast.is_suspended else ""),
             ("Revisit policy", "" if revisit == "value" else revisit),
             ("Finding", forecast.current_plan.finding),
         ]
@@ -126,14 +126,14 @@ def _show_facts(forecast: reports.Forecast) -> None:
     show_table(STEPS, map(_format_step_row, forecast.steps), right=STEPS[1:])
     say("")
     if forecast.points_for_tenth is not None:
-        say(f"10% more requests would raise freshness by {forecast.points_for_tenth:.1f} points")
+        say(f"10% more requests would raise freshness by {forecast.points_for_tenth:.1f} percentage points")
     fresh = {step.factor: step.plan.expected.freshness for step in forecast.steps}
     if {1.0, 2.0} <= fresh.keys():
         say(f"Twice the budget would give a freshness of {format_share(fresh[2.0])}; today {format_share(fresh[1.0])}")
     if forecast.plain_freshness is not None and forecast.equal_freshness is not None:
         mix = forecast.domain.settings.importance_mix
         plain, equal = format_share(forecast.plain_freshness), format_share(forecast.equal_freshness)
-        say(f"Importance mix {mix:g}: {plain} of the pages are fresh; with equal weights (mix 0): {equal}")
+        say(f"With --importance-mix {mix:g}, {plain} of the pages are fresh; with 0 (equal weights): {equal}")
     if any(step.budget > forecast.cap for step in forecast.steps):
         say(f"* Politeness limits requests to {forecast.cap:,.0f} per day; the figures are for that limit")
     elif not all(step.is_allowed for step in forecast.steps):
@@ -157,7 +157,7 @@ def _format_hours(forecast: reports.Forecast) -> str:
 
 
 def _format_shadow_price(forecast: reports.Forecast) -> str:
-    """Describe the shadow price in force, its source, and that of a new plan. Empty without a budget."""
+    """Describe the current minimum value of a visit, its source, and that of a new plan. Empty without a budget."""
     if not forecast.budget:
         return ""
     planned = _format_price_figures(forecast.shadow_price)

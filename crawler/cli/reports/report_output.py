@@ -18,7 +18,7 @@ from crawler.json_lines import get_field_values
 
 FAILED_NOTE = " without a usable response: no response, an error such as 404, or a temporary redirect"
 COUNTS = ("fetched", "unfetched", "gone", "dead links", "moved", "visits")  # columns with a field of the same name
-WITHHELD_NOTE = " with new content that may be an error page; it is accepted after two days"
+WITHHELD_NOTE = " with new content that may be an error page; within two days, it is accepted or the page is gone"
 
 
 def show_reports(text: str | None, *, days: float, at: datetime | None, as_json: bool) -> None:
@@ -85,7 +85,7 @@ def _list_facts(full_report: reports.FullReport) -> list[tuple[str, str]]:
         ("TLS", format_setting("insecure_tls", report.insecure_tls)),
         ("Fresh (by importance)", format_share(report.freshness)),
         ("Fresh (equal weights)", format_share(report.freshness_plain)),
-        ("Audits", _format_agreement(calibration.audits) or "none yet: recrawl audit"),
+        ("Audits", _format_agreement(calibration.audits) or "none yet; run recrawl audit"),
         ("Scheduled visits", _format_agreement(calibration.scheduled)),
         ("Oldest visit", format_when(report.oldest_visit_at, now=report.at)),
         ("Fetched", format_count(report.fetched, "page")),
@@ -106,8 +106,8 @@ def _list_facts(full_report: reports.FullReport) -> list[tuple[str, str]]:
         ("ETag and dates", format_trust(full_report.standings)),
         (" ", " "),
         (_format_day_label(report), f"{report.spent_today}{_format_budget(report)}, including robots.txt and retries"),
-        ("Target", format_setting("max_age", report.max_age)),
-        ("Target", format_setting("target_freshness", report.target_freshness)),
+        ("Maximum age", format_setting("max_age", report.max_age)),
+        ("Freshness target", format_setting("target_freshness", report.target_freshness)),
         ("Revisit policy", report.revisit if shadow_price is None else ""),
         ("Min value of a visit", min_value),
         ("Finding", report.finding),

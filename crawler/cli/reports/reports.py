@@ -14,14 +14,18 @@ from crawler.format.values import format_bytes, format_count, format_instant, fo
 from crawler.json_lines import get_field_values
 
 HOURLY_NUMBERS = ("visits", "requests", "received", "errors", "latency")
-AUDIT_NUMBERS = ("drawn", "audits", "expected fresh", "found fresh", "scheduled visits", "expected", "found")
+AUDIT_NUMBERS = (
+    *("drawn", "audits", "audits expected", "audits found"),
+    *("scheduled visits", "scheduled expected", "scheduled found"),
+)
 
 
 def audit(domain: DomainOrAll = None, at: At = None, as_json: Json = False) -> int:
-    """Check the reported freshness: draw random pages for the next crawl, and compare past findings with the estimate.
+    """Check the reported freshness against visits to random pages.
 
-    The local stack does this once a day; without it, run this command daily. The same pages are drawn all through a UTC
-    day. Exit code 1 if the reported freshness differs from the findings by more than chance explains.
+    This draws random pages, which the next crawl visits, and compares the share of past visits that found the copy
+    fresh with the expected share. The local stack does this once a day. Without it, run this command daily; further
+    runs on the same UTC day draw the same pages. Exit code 1 if the shares differ by more than chance would explain.
 
     Examples:
 
@@ -44,7 +48,10 @@ def audit(domain: DomainOrAll = None, at: At = None, as_json: Json = False) -> i
     }
     if print_listing(document, map(_format_audit_row, audits), right=AUDIT_NUMBERS, empty=NO_DOMAIN, as_json=as_json):
         window = format_span(reports.AUDIT_WINDOW)
-        say(f"\nVisits of the last {window} (whole UTC days). The next crawl visits the drawn pages.")
+        say(
+            f"\nVisits of the last {window} (whole UTC days); expected and found are shares of fresh pages. The next "
+            "crawl visits the drawn pages."
+        )
         for each in findings:
             remark(each.sentence)
     return PROBLEM if findings else DONE
@@ -68,7 +75,7 @@ def report(
     domain: DomainOrAll = None,
     days: Annotated[
         float, option("N", "Count visits, requests and bytes of the last N days.", min=0.01, max=36_500)
-    ] = 30.0,
+    ] = 30,
     html: Annotated[
         Path | None, option("DIR", "Write an HTML report to this folder.", "--html", file_okay=False)
     ] = None,
@@ -78,7 +85,7 @@ def report(
     """Report how fresh the copy is, how accurate that figure is, and what the copy costs.
 
     The accuracy comes from `recrawl audit`, which the local stack runs every day. --html writes the web UI as static
-    files: the domains, the newest changes, and the pages that changed, fail or are likely stale.
+    files: the domains, the newest changes, and the changed, failing and probably stale pages.
 
     Examples:
 
@@ -100,18 +107,21 @@ def plan(
     only: Annotated[
         str | None,
         option(
-            "DOMAIN", "Plan and save only this domain. Unlike DOMAIN, this changes its due times. For tests with --at."
+            "DOMAIN",
+            "Plan only this domain. Unlike the argument DOMAIN, this changes its due times. For tests with --at.",
         ),
     ] = None,
     at: At = None,
     as_json: Json = False,
 ) -> int:
-    """Plan the visits of all domains within their budgets, or forecast the freshness of one domain by budget.
+    """Plan the visits of all domains within their budgets, or forecast the freshness of one domain at other budgets.
 
-    Without DOMAIN, this computes for each domain how valuable a visit must be to get a request (docs/freshness.md), and
-    so when pages are due. The local stack does this every hour. With DOMAIN, nothing is changed: freshness and age are
-    shown for 0.1 to 10 times today's budget. It also compares the revisit policies and shows what --importance-mix
-    costs. Requests for robots.txt and for audit visits count toward the budget.
+    Without DOMAIN, this computes the minimum value of a visit for each domain (docs/freshness.md), and from it when
+    pages are due. The local stack does this every hour.
+
+    With DOMAIN, this only shows a forecast: freshness and age at 0.1 to 10 times today's budget and under each revisit
+    policy, and how much freshness with equal weights --importance-mix costs. Requests for robots.txt and for audit
+    visits count toward the budget.
 
     Examples:
 
@@ -121,7 +131,7 @@ def plan(
         recrawl plan --only docs.example.com --at 2027-01-31
     """
     if domain is not None and only is not None:
-        raise typer.BadParameter("DOMAIN and --only exclude each other")
+        raise typer.BadParameter("DOMAIN and --only cannot be combined")
     if domain is not None:
         return plan_output.show_forecast(domain, at=at, as_json=as_json)
     plan_output.show_plans(only=only, at=at, as_json=as_json)
@@ -136,9 +146,9 @@ def traffic(
 ) -> None:
     """Show visits, requests, bytes, errors and latency by hour, and mark anomalous hours with *.
 
-    An hour is anomalous if it differs strongly from the domain's last two weeks: more errors than chance explains, or a
-    latency twice as long as usual and outside its normal variation. The local stack checks every hour, logs anomalies
-    and emits the event recrawl.traffic.off.
+    An hour is anomalous if it differs strongly from the domain's last two weeks: more errors than chance would explain,
+    or a latency twice as long as usual and outside its normal variation. The local stack checks every hour, logs
+    anomalies and emits the event recrawl.traffic.off.
 
     Examples:
 

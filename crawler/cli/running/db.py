@@ -22,7 +22,7 @@ def upgrade(
         int | None,
         option(
             "N",
-            "For a new database: the number of partitions of each page table. Default: 4. Use 16 for 10^7 pages.",
+            "For a new database: the number of partitions of each table of pages. Default: 4. Use 16 for 10^7 pages.",
             "--partitions",
             min=1,
             max=256,
@@ -69,8 +69,8 @@ def dump(
 ) -> None:
     """Back up the whole database to one compressed file. Crawling can continue meanwhile.
 
-    The format is that of `pg_dump --format=custom`, which pg_restore reads, too. RECRAWL_DATABASE_URL or RECRAWL_HOME
-    selects the database; it is an error if there is none yet.
+    The format is that of `pg_dump --format=custom`, which pg_restore can also read. RECRAWL_DATABASE_URL or
+    RECRAWL_HOME selects the database. The command fails if there is none yet.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""recrawl prune: delete old versions, visits and changes by the retention settings of each domain."""
+"""recrawl prune: delete old versions, visits and changes according to the retention settings of each domain."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -22,12 +22,12 @@ def prune(
         bool,
         flag(
             "--give-back",
-            "Return freed disk space to the system: rewrites the tables (VACUUM FULL), which locks each meanwhile.",
+            "Return freed disk space to the system. This rewrites the tables (VACUUM FULL) and locks each meanwhile.",
         ),
     ] = False,
     as_json: Json = False,
 ) -> int:
-    """Delete old versions, visits and changes by the retention settings of each domain.
+    """Delete old versions, visits and changes according to the retention settings of each domain.
 
     Set the retention with `recrawl domains set DOMAIN --keep-versions 20 ...`. The texts and bodies of older versions
     are deleted except for one per day, week and month; their dates and changes are kept. Visits older than a week are
@@ -43,7 +43,7 @@ def prune(
         recrawl prune --give-back
     """
     if dry_run and give_back:
-        raise typer.BadParameter("--dry-run and --give-back exclude each other")
+        raise typer.BadParameter("--dry-run and --give-back cannot be combined")
     at = datetime.now(UTC)
     pruned, not_vacuumed = run_on_database(
         lambda db, _: maintenance.prune_history(db, domain, at=at, dry_run=dry_run, give_back=give_back)

@@ -38,14 +38,14 @@ def server(
         str,
         option(
             "ADDRESS",
-            "The IP address to listen on. Any other than a loopback address is open to the network.",
+            "The IP address to listen on. With an address that is not loopback, the network can connect.",
             parser=values.parse_ip_address,
         ),
     ] = "127.0.0.1",
     port: Annotated[int, option("N", "The port to listen on.", min=1, max=65_535)] = 4200,
     address: Annotated[str | None, option("URL", "The URL for browsers. Default: this port of this machine.")] = None,
 ) -> None:
-    """Run the Prefect server in the foreground.
+    """Run the Prefect server in the foreground. (The web UI of recrawl is `recrawl serve`.)
 
     RECRAWL_PREFECT_DATABASE_URL selects its Postgres database. PREFECT_API_AUTH_STRING is the auth string that clients
     must send.
@@ -64,7 +64,7 @@ def worker(
         float, option("SECONDS", "How long runs may take to finish after SIGTERM.", min=1)
     ] = PATIENCE_SECONDS,
 ) -> None:
-    """Run a worker in the foreground, which executes the flow runs that the Prefect server schedules.
+    """Run, in the foreground, a worker that executes the flow runs scheduled by the Prefect server.
 
     The worker waits for the database (RECRAWL_DATABASE_URL) and the Prefect server (PREFECT_API_URL). On SIGTERM, it
     finishes and records the requests in progress and releases its domains.
@@ -83,9 +83,9 @@ def health(
     ] = False,
     as_json: Json = False,
 ) -> int:
-    """Check that the worker or web UI of this RECRAWL_HOME runs and can reach what it depends on.
+    """Check that the worker or the web UI is running and can reach its dependencies.
 
-    Exit code 1 if not.
+    The command checks what runs with this RECRAWL_HOME. Exit code 1 if something is not healthy.
 
     Examples:
 

@@ -22,7 +22,7 @@ MAX_JSON_DIGITS = 300  # of a number: JSON parsers read it as a double
 
 def run_sql(statement: str, *, may_write: bool, top: int, as_csv: bool, as_json: bool) -> None:
     if as_csv and as_json:
-        raise BadInput("--csv and --json exclude each other")
+        raise BadInput("--csv and --json cannot be combined")
     text = sys.stdin.read() if statement == "-" else statement
     if not text.strip():
         raise BadInput("the statement is empty")

@@ -66,7 +66,7 @@ def ui(as_json: Json = False) -> None:
         if web_ui_url is None or as_json:
             raise
         say(f"Web UI (one-time login link): {web_ui_url}")
-        remark("Prefect is not running: recrawl serve runs alone. To start the local stack: recrawl up")
+        remark("Prefect is not running, only recrawl serve. To start the local stack: recrawl up")
         return
     if as_json:
         print_json({"web_ui": web_ui_url, "prefect_ui": api.ui_url, "prefect_api": api.url, "prefect_auth": api.auth})
@@ -101,7 +101,10 @@ def status(as_json: Json = False) -> int:
 
 def serve(
     host: Annotated[
-        str, option("ADDRESS", "The IP address to listen on. Any other than a loopback address is open to the network.")
+        str,
+        option(
+            "ADDRESS", "The IP address to listen on. With an address that is not loopback, the network can connect."
+        ),
     ] = "127.0.0.1",
     port: Annotated[
         int | None, option("N", "The port to listen on. Default: 4280, or any free port.", min=1, max=65_535)
@@ -151,7 +154,7 @@ def mcp(as_json: Json = False) -> None:
         recrawl mcp
     """
     if as_json:
-        raise BadInput("recrawl mcp speaks JSON-RPC as it is: leave --json out")
+        raise BadInput("recrawl mcp always uses JSON (JSON-RPC): omit --json")
     require_extra("mcp", "recrawl mcp")
     from crawler.mcp import serve
 

@@ -129,7 +129,7 @@ VALUE_HINTS = {SettingKind.FLAG: "yes or no", SettingKind.TEXTS: "one per line"}
 OFFERED_SETTINGS = tuple(  # in the form "Change a setting": the setting, its title, and the format of its value
     (
         each,
-        f"{each.label} ({get_option_name(each)})" if each.label else get_option_name(each),
+        f"{each.label} ({get_option_name(each)})",
         VALUE_HINTS.get(each.kind, each.option.partition(" ")[2].lower()),
     )
     for each in SETTINGS

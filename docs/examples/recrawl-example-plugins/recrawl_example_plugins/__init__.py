@@ -1,1 +1,1 @@
-"""One plug-in of each kind for recrawl."""
+"""One plugin of each kind for recrawl."""
