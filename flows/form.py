@@ -20,7 +20,7 @@ _TEXT_KINDS = {SettingKind.SHARE, SettingKind.BYTES, SettingKind.DELAY, SettingK
 
 def _build_field(setting: Setting, position: int) -> tuple[Any, Any]:
     """Return the type and the Field of a setting. position: its position in the form."""
-    about: dict[str, Any] = {"title": setting.label or setting.name, "description": setting.help}
+    about: dict[str, Any] = {"title": setting.label, "description": setting.help}
     about["json_schema_extra"] = {"position": position}
     match setting.kind:
         case SettingKind.COUNT:
