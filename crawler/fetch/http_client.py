@@ -30,6 +30,7 @@ from crawler.core.http.response import (
 )
 from crawler.core.http.urls import Authority, Url, get_host
 from crawler.fetch import connection, guard, responses
+from crawler.fetch.request_headers import CONDITIONS, add_auth, build_headers
 
 T = TypeVar("T")
 
@@ -38,7 +39,6 @@ MAX_FRAMING = 8  # maximum received bytes per wanted byte, if only the beginning
 LOOKUP_DEADLINE = timedelta(seconds=10)
 MAX_COOKIES = 50  # per domain; the minimum that RFC 6265, 6.1, demands
 MAX_COOKIE_BYTES = 4096  # of one cookie; from the same section
-_CONDITIONS = ("If-None-Match", "If-Modified-Since")
 
 
 class DomainCookies:
@@ -152,7 +152,7 @@ class Http:
         assert self._session is not None, "use Http in `async with`"
         first_bytes = limits.first_bytes
         limit = self.max_body_bytes if first_bytes is None else max(self.max_body_bytes, MAX_FRAMING * first_bytes)
-        exchange, headers = _begin_exchange(limit, limits), _build_headers(validators, language)
+        exchange, headers = _begin_exchange(limit, limits), build_headers(validators, language)
         operation = self._fetch(url, method, headers, exchange, limits=limits, auth=auth)
         return await self._run_bounded(exchange, operation, deadline)
 
@@ -210,7 +210,7 @@ class Http:
         first, form = limits.first_bytes, list(auth.form) if method == "POST" else None
         response, body = await self._send_and_read(method, url, headers, exchange, auth, form=form, first_bytes=first)
         if response.status == 304:
-            is_conditional = not headers.keys().isdisjoint(_CONDITIONS)
+            is_conditional = not headers.keys().isdisjoint(CONDITIONS)
             return responses.build_not_modified(response, exchange, is_conditional=is_conditional)
         if isinstance(body, Unreached):
             return body
@@ -247,7 +247,7 @@ class Http:
         first_bytes: how many bytes of the body to read; None for all.
         """
         assert self._session is not None
-        target, sent_headers = URL(url, encoded=True), _add_auth(headers, url, auth)
+        target, sent_headers = URL(url, encoded=True), add_auth(headers, url, auth)
         response = await self._session.request(method, target, headers=sent_headers, data=form, allow_redirects=False)
         try:
             if auth.cookies is not None:
@@ -306,19 +306,3 @@ class Http:
 def _begin_exchange(max_bytes: int, limits: RequestLimits) -> connection.Exchange:
     now = asyncio.get_running_loop().time()
     return connection.Exchange(now, max_bytes=max_bytes, public_only=limits.public_only)
-
-
-def _build_headers(validators: Validators, language: str) -> dict[str, str]:
-    values = dict(zip(_CONDITIONS, (validators.etag, validators.last_modified), strict=True))
-    conditions = {name: value for name, value in values.items() if value and responses.can_be_sent(value)}
-    return conditions | ({"Accept-Language": language} if language else {})
-
-
-def _add_auth(headers: dict[str, str], url: Url, auth: RequestAuth) -> dict[str, str]:
-    """Return the headers with credentials; the user's own Cookie header is merged with the jar's cookies."""
-    sent_headers = headers | dict(auth.headers)
-    cookie = auth.cookies.get_header(url) if auth.cookies is not None else ""
-    if cookie:
-        cookie_name = next((name for name in sent_headers if name.lower() == "cookie"), "Cookie")
-        sent_headers[cookie_name] = "; ".join(filter(None, (sent_headers.get(cookie_name), cookie)))
-    return sent_headers
