@@ -272,7 +272,10 @@ async def test_second_export_removes_old_pages_and_no_other_files(db: Database, 
 async def test_two_domains_cannot_share_a_markdown_folder(db: Database, tmp_path: Path) -> None:
     async with crawled(db) as (_, domain):
         guide = tmp_path / "guide.md"
-        for text, whose in (("---\nurl: https://other.example/guide\n---\n", "other.example"), ("mine", "else")):
+        for text, whose in (
+            ("---\nurl: https://other.example/guide\n---\n", "other.example"),
+            ("mine", "not written by an export"),
+        ):
             guide.write_text(text)
             with pytest.raises(CrawlerError, match=f"{whose}.*a separate folder"):
                 await export(db, domain, Format.MARKDOWN, tmp_path)
