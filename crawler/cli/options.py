@@ -51,11 +51,11 @@ DomainNames = Annotated[list[str], argument("DOMAIN", "Registered domains, or an
 Top = Annotated[int, option("N", "Maximum number of rows.", min=1, max=1_000_000)]
 KINDS = "added, changed, moved, gone, excluded, restored, template, deferred, resumed, hint"
 KINDS_HELP = (
-    f"Kinds of changes, separated by commas: {KINDS}. template: a change of all pages of a site; deferred, resumed: "
-    "pages of a crawler trap; hint: a change signal that no visit has confirmed."
+    f"Kinds of changes, separated by commas: {KINDS}. template: a change of a block that nearly all pages of a site "
+    "share; deferred, resumed: pages of a crawler trap; hint: a change signal that no visit has confirmed."
 )
 Kinds = Annotated[str | None, option("KINDS", f"{KINDS_HELP} Default: all except added and hint.")]
 
 Offline = Annotated[
-    bool, flag("--offline", "Send no request, not even to DNS, to check a new domain before it is registered.")
+    bool, flag("--offline", "Register a new domain without checking it first (no request, no DNS lookup).")
 ]

@@ -39,7 +39,9 @@ def _build_ordering() -> "Ordering":
 
 @dataclass(frozen=True, slots=True)
 class DomainSettings:
-    """The settings of a domain that a user can set. None and empty values mean the default.
+    """The settings of a domain that a user can set. None and empty values mean not set.
+
+    What is not set has no limit and no target, or a general default. With None for keep_*, nothing is deleted by age.
 
     Raises ValueError with a message for the user if a target is out of range, two settings cannot be combined, or two
     page rules have the same pattern.
@@ -181,7 +183,7 @@ TABLE = {
         "Visit each page at least once in this time, such as 3d. Replaces --target-freshness. The budget is still the "
         "upper limit.",
         label="Maximum age",
-        phrase="no page older than {}",
+        phrase="every page visited within {}",
         replaced_setting="target_freshness",
         is_crawl_option=False,
     ),
@@ -193,8 +195,8 @@ TABLE = {
     "latency_factor": Setting(
         SettingKind.NUMBER,
         "--latency-factor NUMBER",
-        "The pause is at least this many times the response time, or 30 s if that is less. Default 2; 0 turns this "
-        "off. It has no effect if --delay is 0.",
+        "The pause is at least this many times the response time, but this never makes it longer than 30 s. Default "
+        "2; 0 turns this off. It has no effect if --delay is 0.",
         max_value=100,
         label="Latency factor",
         phrase="pause at least {} times the response time",
@@ -300,7 +302,7 @@ TABLE = {
     "weight": Setting(
         SettingKind.FACTOR,
         "--weight NUMBER",
-        "Weight of the domain in the shared budget of all domains. Default 1.",
+        "Weight of the domain in the budget that all domains share (RECRAWL_BUDGET_PER_DAY). Default 1.",
         label="Budget weight",
         default_text="1",
     ),
@@ -344,14 +346,15 @@ TABLE = {
     "discovery_weight": Setting(
         SettingKind.NUMBER,
         "--discovery-weight NUMBER",
-        "Weight of new pages relative to revisits, in the budget and in the importance that all pages receive (see "
-        "--virtual-page-share). Default 1. With --revisit-weight 0, new pages always come first.",
+        "Weight of new pages in the budget, relative to --revisit-weight. Also their weight when importance is "
+        "distributed to all pages (see --virtual-page-share). Default 1. With --revisit-weight 0, new pages always "
+        "come first.",
         max_value=1000,
     ),
     "revisit_weight": Setting(
         SettingKind.NUMBER,
         "--revisit-weight NUMBER",
-        "Weight of revisits relative to new pages. Default 1.",
+        "Weight of revisits and fetched pages, relative to --discovery-weight. Default 1.",
         max_value=1000,
     ),
     "external_link_weight": Setting(
@@ -385,7 +388,7 @@ TABLE = {
     "revisit": Setting(
         SettingKind.TEXT,
         "--revisit POLICY",
-        "When to revisit pages: value (when the value of a visit is high enough), similarity (sooner if "
+        "When to revisit pages: value (where a visit is expected to add most freshness), similarity (sooner if "
         "the last two versions differ more), 'fixed 7d' (at this interval), or the name of a plugin.",
         pattern=REVISIT_PATTERN,
         mismatch="not one of value, similarity, 'fixed' with an interval (fixed 7d), or the name of a plugin",
@@ -433,8 +436,8 @@ TABLE = {
     "keep_versions": Setting(
         SettingKind.COUNT,
         "--keep-versions N",
-        "Keep the newest N versions of each page, whatever their age. Default 50. `recrawl prune` deletes the texts "
-        "and bodies of older versions, except one per day, week and month (see --keep-daily).",
+        "Keep the newest N versions of each page, whatever their age. Default 50. `recrawl prune` deletes the "
+        "texts, headers and bodies of older versions, except one per day, week and month (see --keep-daily).",
         min_value=1,
         label="Versions kept",
         phrase="the newest {}",
@@ -452,8 +455,9 @@ TABLE = {
     "quota": Setting(
         SettingKind.BYTES,
         "--quota SIZE",
-        "Maximum size of the domain's stored texts and bodies, such as 2GB. If they are larger, the oldest versions "
-        "are deleted, but never the newest version of a page. Checked every hour and after `recrawl crawl`.",
+        "Maximum size of the domain's stored texts and bodies, such as 2GB. If they are larger, the contents of the "
+        "oldest versions are deleted, but never those of the newest version of a page. Checked every hour and after "
+        "`recrawl crawl`.",
         label="Storage quota",
         is_crawl_option=False,
     ),

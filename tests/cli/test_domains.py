@@ -280,7 +280,7 @@ def test_a_target_takes_the_place_of_the_other_and_can_be_taken_back(recrawl: Re
     unset = recrawl("domains", "show", "site.test", "--json").json
 
     assert '"target_freshness": null, "max_age_seconds": 259200.0' in aged
-    assert "no page older than 3 days" in shown
+    assert "every page visited within 3 days" in shown
     assert [unset["settings"][name] for name in ("target_freshness", "max_age_seconds", "bytes_per_day")] == [None] * 3
     assert unset["status"]["bytes_left"] is None
 

@@ -44,6 +44,9 @@ def test_an_export_is_taken_and_followed(site: Path, database_url: str, tmp_path
         code, told, _ = run("export", domain, "--format", "warc", "--to", f"{file}", "--json")
         assert (code, json.loads(told)["pages"]) == (0, 2)
         assert file.stat().st_size > 0
+        code, _, said = run("export", domain, "--format", "warc", "--to", f"{file}")
+        assert code == 0
+        assert f"--format warc --to FILE --since {cursor}" in said
 
         for wrong, why in (
             (("nobody.test",), "nobody.test"),

@@ -34,6 +34,13 @@ def test_unwritable_folder_gives_a_one_line_error(crawled: Site, recrawl: Recraw
     assert "cannot be created" in done.complaint
 
 
+def test_period_cannot_be_combined_with_html(recrawl: Recrawl, tmp_path: Path) -> None:
+    done = recrawl("report", "--html", str(tmp_path / "out"), "--days", "7")
+    assert done.code == 2
+    assert "--days and --html cannot be combined" in done.complaint
+    assert not (tmp_path / "out").exists()
+
+
 def test_unregistered_domain_is_rejected(recrawl: Recrawl, tmp_path: Path) -> None:
     assert recrawl("report", "nobody.example", "--html", str(tmp_path / "out")).code == 2
     assert recrawl("report", "--html", str(tmp_path / "out")).code == 0, "the home page works without domains"

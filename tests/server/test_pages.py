@@ -64,6 +64,10 @@ def test_home_page_shows_domain_that_was_never_fetched(recrawl: Recrawl, visitor
     words = visitor.get("/").words
     assert "No page has been fetched yet. If the local stack is running" in words
     assert "it crawls this domain within five minutes" in words
+    recrawl("domains", "pause", "docs.example.com")
+    words = visitor.get("/").words
+    assert "No page has been fetched yet. The domain is paused; to continue, run" in words
+    assert "within five minutes" not in words
 
 
 def test_home_page_shows_next_attempt_of_unreachable_domain(

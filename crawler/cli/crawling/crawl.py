@@ -22,8 +22,7 @@ def crawl(
         bool,
         flag(
             "--due",
-            "Without arguments: crawl all registered domains, with their budgets spread over the day. With arguments: "
-            "fetch a given URL only if it is due.",
+            "Crawl all registered domains, at the pace of their budgets. With a URL: skip it if it is not due.",
         ),
     ] = False,
     dry_run: Annotated[

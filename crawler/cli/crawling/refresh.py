@@ -28,7 +28,8 @@ def refresh(
 ) -> None:
     """Mark all pages of a domain, or those whose URL starts with a prefix, as due now.
 
-    A running local stack fetches them immediately; otherwise the next crawl does.
+    A running local stack starts to fetch them now, unless the domain has to wait or --at is given. Otherwise, the next
+    crawl fetches them.
 
     Examples:
 

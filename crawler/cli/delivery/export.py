@@ -27,7 +27,7 @@ def export(
         bool, flag("--chunks", "Write a row per section of a page instead of per page (jsonl and parquet).")
     ] = False,
     versions: Annotated[
-        bool, flag("--versions", "Export all versions of all pages, including gone pages (not markdown).")
+        bool, flag("--versions", "Export all versions of all pages, gone pages too. Not with markdown or --chunks.")
     ] = False,
     as_json: Annotated[bool, flag("--json", "Print a summary with the cursor as JSON to stdout; needs --to.")] = False,
 ) -> None:
@@ -70,14 +70,19 @@ def export(
 def _format_next_command(request: "exports.ExportRequest", exported: "exports.ExportResult") -> str:
     arguments = [f"--format {request.form}"] if request.form != exports.Format.JSONL else []
     arguments += [f"--{request.what}"] if request.what is not exports.RowKind.PAGES else []
-    arguments += [f"--to {quote(str(request.to))}"] if request.to is not None and request.format.is_folder else []
+    if request.to is not None and request.format.is_folder:
+        arguments.append(f"--to {quote(str(request.to))}")
+    elif request.format.is_binary:
+        arguments.append("--to FILE")  # not the same file, which would be replaced
     return " ".join(["recrawl export", request.domain, *arguments, f"--since {exported.cursor}"])
 
 
 def sync(
     target: Annotated[str, argument("FILE|URL", "A SQLite file or a postgresql:// URL. Created if it does not exist.")],
     names: Annotated[list[str] | None, argument("[DOMAIN]...", "Registered domains. Default: all domains.")] = None,
-    full: Annotated[bool, flag("--full", "Read all pages again, and delete all others from the index.")] = False,
+    full: Annotated[
+        bool, flag("--full", "Read all pages again, and delete from the index what no longer exists.")
+    ] = False,
     follow: Annotated[
         bool, flag("--follow", "Keep running and apply changes as they are found, until Ctrl-C.", short="-f")
     ] = False,

@@ -76,7 +76,11 @@ def add(
         ),
     ] = None,
     time_zone: Annotated[
-        str | None, option("ZONE", "The time zone of digests and quiet hours. Default: the domain's, else UTC.")
+        str | None,
+        option(
+            "ZONE",
+            "The time zone of digests and quiet hours. Default: that of the crawl hours of --domain, else UTC.",
+        ),
     ] = None,
     secret: Annotated[str | None, option("REFERENCE", "Sign webhooks with the key in env:NAME or block:NAME.")] = None,
     allow_private: Annotated[
@@ -92,8 +96,8 @@ def add(
     With --match, --lacks, --above or --below, a notification is sent when the condition becomes true for a page. Text
     that is known to be noise is not checked.
 
-    A webhook receives JSON, signed as in Standard Webhooks. A program receives the same JSON on stdin. The program runs
-    as your user, on this machine only.
+    A webhook receives JSON; with --secret, it is signed as in Standard Webhooks. A program receives the same JSON on
+    stdin. The program runs as your user, on this machine only.
 
     Examples:
 

@@ -150,7 +150,7 @@ def show(domain: DomainName, at: At = None, as_json: Json = False) -> None:
             ("Bytes left", format_bytes(max(status.bytes_left, 0)) if status.bytes_left is not None else ""),
             ("Storage", format_storage(storage) if storage.stored_bytes else ""),
             ("Last visit", format_instant(status.last_visit_at)),
-            ("Now", app_status.format_wait(details.wait, shown, now=instant) or "can be crawled by the next run"),
+            ("Now", app_status.format_wait(details.wait, shown, now=instant) or "can be crawled"),
         ]
     )
 
@@ -168,9 +168,10 @@ def change(
 ) -> None:
     """Change the settings of a domain. Settings that are not given stay unchanged.
 
-    Seeds are added to the existing ones. Patterns replace the existing ones. --target-freshness and --max-age replace
-    each other. A setting that can change the content or links of pages (--include, --exclude, --max-depth, --header,
-    --auth, --login, --cookies, --language, --render) makes recrawl fetch all pages again.
+    New seeds are added to the existing ones. The other lists (--include, --exclude, --boost, --header) are replaced.
+    --target-freshness and --max-age replace each other. A setting that can change the content or links of pages
+    (--include, --exclude, --max-depth, --header, --auth, --login, --cookies, --language, --render) makes recrawl fetch
+    all pages again.
 
     Examples:
 

@@ -11,7 +11,8 @@ from crawler.cli.session import DONE, PROBLEM, run_on_database
 from crawler.format.values import format_bytes, format_count, format_instant, format_rate, format_share, format_when
 
 AT_HELP = (
-    "A past time shows the site as it was then; a future time acts as if it were then. ISO 8601, default time zone UTC."
+    "With a past time: the site as it was then. With a future time: as if that were now. ISO 8601, default time zone "
+    "UTC."
 )
 
 
@@ -23,7 +24,7 @@ def pages(
     ] = None,
     limit: Top = 20,
     why: Annotated[
-        bool, flag("--why", "Also show the number of versions, the change rate and the freshness of each page.")
+        bool, flag("--why", "Also show the current version number, the change rate and the freshness of each page.")
     ] = False,
     at: Annotated[datetime | None, time_option(AT_HELP)] = None,
     as_json: Json = False,
@@ -127,7 +128,7 @@ MAX_MEMBERS_SHOWN = 5  # per group in the table; with --json, 1000
 
 def duplicates(
     name: Annotated[str | None, argument("DOMAIN|URL", "A domain, or a page of it. Default: all domains.")] = None,
-    max_distance: Annotated[int, option("N", "Maximum SimHash distance, in bits of 64.", min=0, max=3)] = 3,
+    max_distance: Annotated[int, option("N", "Maximum number of the 64 SimHash bits that differ.", min=0, max=3)] = 3,
     limit: Annotated[
         int, option("N", "Maximum number of groups, or of duplicates of a given page.", min=1, max=1_000_000)
     ] = 20,

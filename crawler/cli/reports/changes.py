@@ -34,7 +34,10 @@ def changes(
     atom: Annotated[bool, flag("--atom", "Print an Atom feed, to be saved to a file.")] = False,
     why: Annotated[
         bool,
-        flag("--why", "Also show the cursor, the version, the share of the page that changed, and how it is known."),
+        flag(
+            "--why",
+            "Also show the cursor, the version, the share of the page that changed, and what showed the change.",
+        ),
     ] = False,
     at: At = None,
     as_json: Json = False,
@@ -44,9 +47,9 @@ def changes(
     Removed words are red or [-marked-], new words are green or {+marked+}. Added pages are only counted; --kind added
     lists them.
 
-    With --json, changes are listed in the order in which they were found, oldest first, with a cursor for the next
-    call. --follow also prints the oldest first, from now on or from --since. With --follow --json, each line is one
-    JSON document; its field `position` is the cursor.
+    --json is for programs that catch up: it starts at --since, or at the first stored change, and lists changes in the
+    order in which they were found. Its key `next` is the cursor for the next call. --follow prints in the same order,
+    from now on or from --since. With --follow --json, each line is one JSON document; its key `position` is the cursor.
 
     Exit code 3 if changes after the cursor were already deleted. With --json, the output also says what to do.
 

@@ -74,8 +74,14 @@ def describe_agreement(agreement: "reports.Agreement") -> dict[str, object]:
 def report(
     domain: DomainOrAll = None,
     days: Annotated[
-        float, option("N", "Count visits, requests and bytes of the last N days.", min=0.01, max=36_500)
-    ] = 30,
+        float | None,
+        option(
+            "N",
+            "Count visits, requests and bytes of the last N days. Default: 30. Not with --html, which always shows 30.",
+            min=0.01,
+            max=36_500,
+        ),
+    ] = None,
     html: Annotated[
         Path | None, option("DIR", "Write an HTML report to this folder.", "--html", file_okay=False)
     ] = None,
@@ -94,10 +100,12 @@ def report(
         recrawl report --json
         recrawl report --html report
     """
+    if html is not None and days is not None:
+        raise typer.BadParameter("--days and --html cannot be combined: --html always shows 30 days")
     if html is not None:
         report_output.write_html(domain, html, at=at, as_json=as_json)
     else:
-        report_output.show_reports(domain, days=days, at=at, as_json=as_json)
+        report_output.show_reports(domain, days=30 if days is None else days, at=at, as_json=as_json)
 
 
 def plan(
@@ -120,8 +128,8 @@ def plan(
     pages are due. The local stack does this every hour.
 
     With DOMAIN, this only shows a forecast: freshness and age at 0.1 to 10 times today's budget and under each revisit
-    policy, and how much freshness with equal weights --importance-mix costs. Requests for robots.txt and for audit
-    visits count toward the budget.
+    policy, and how much unweighted freshness the setting --importance-mix gives up. Requests for robots.txt and for
+    audit visits count toward the budget.
 
     Examples:
 

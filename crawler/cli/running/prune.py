@@ -27,11 +27,11 @@ def prune(
     ] = False,
     as_json: Json = False,
 ) -> int:
-    """Delete old versions, visits and changes according to the retention settings of each domain.
+    """Delete the contents of old versions, and old visits and changes, by the retention settings of each domain.
 
-    Set the retention with `recrawl domains set DOMAIN --keep-versions 20 ...`. The texts and bodies of older versions
-    are deleted except for one per day, week and month; their dates and changes are kept. Visits older than a week are
-    packed to a quarter of their size. The newest version of a page is never deleted.
+    Set the retention with `recrawl domains set DOMAIN --keep-versions 20 ...`. The texts, headers and bodies of older
+    versions are deleted except for one per day, week and month; their dates and changes are kept. Visits older than a
+    week are packed to a quarter of their size. The newest version of a page keeps its contents.
 
     Ages are measured from the domain's last visit, so a domain that is not crawled loses nothing. The local stack
     prunes every night. You can run this during a crawl, and interrupt it at any time.
