@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from crawler.app.root_probe import RedirectChain, RootProbe
-from crawler.core.domain import Domain
+from crawler.core.domain import Domain, build_scope
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import urls
 from crawler.core.http.response import FailureReason, Fetched, Response, Unreached
@@ -172,9 +172,8 @@ async def charge_probe(db: Database, domain: Domain, candidate: DomainCandidate,
 
 def make_scope(domain: DomainCandidate | Domain, chosen: DomainSettings) -> Scope:
     """Return the scope of a domain under these settings. Raises BadInput for an invalid pattern."""
-    aliases = frozenset(domain.aliases)
     try:
-        return Scope(domain.authority, domain.scheme, aliases, chosen.include, chosen.exclude, chosen.max_depth)
+        return build_scope(domain.authority, domain.scheme, domain.aliases, chosen)
     except ValueError as error:
         raise BadInput(str(error)) from error
 

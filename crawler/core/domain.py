@@ -40,9 +40,32 @@ class Domain:
 
     def build_scope(self, *, max_depth: int, accepts: Callable[[Url], bool] | None = None) -> Scope:
         """Return the scope of the domain. max_depth: the limit if the user set none.  accepts: see Scope."""
-        include, exclude = self.settings.include, self.settings.exclude
-        longest = max_depth if self.settings.max_depth is None else self.settings.max_depth
-        return Scope(self.authority, self.scheme, self.aliases, include, exclude, longest, accepts)
+        names = self.authority, self.scheme, self.aliases
+        return build_scope(*names, self.settings, max_depth=max_depth, accepts=accepts)
+
+
+def build_scope(
+    authority: Authority,
+    scheme: str,
+    aliases: Collection[Authority],
+    settings: DomainSettings,
+    *,
+    max_depth: int | None = None,
+    accepts: Callable[[Url], bool] | None = None,
+) -> Scope:
+    """Return the scope of a domain under these settings. max_depth: the limit if they have none.  accepts: see Scope.
+
+    Raise ValueError, naming the pattern, if a pattern is invalid.
+    """
+    return Scope(
+        authority,
+        scheme,
+        frozenset(aliases),
+        include=settings.include,
+        exclude=settings.exclude,
+        max_depth=max_depth if settings.max_depth is None else settings.max_depth,
+        accepts=accepts,
+    )
 
 
 def parse_stored_hours(text: str) -> Hours:

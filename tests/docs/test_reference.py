@@ -11,6 +11,7 @@ from prometheus_client.core import Metric
 
 from crawler.cli.reference import escape_cell
 from crawler.core.change.change import Evidence
+from crawler.format.reasons import EVIDENCE_WORDS
 from crawler.runtime.metrics.counting import CrawlCounts
 from crawler.runtime.metrics.families import (
     build_crawl_families,
@@ -91,6 +92,7 @@ def test_every_kind_of_evidence_is_explained() -> None:
     }
 
     assert named == {evidence.value for evidence in Evidence}
+    assert EVIDENCE_WORDS.keys() == set(Evidence)
 
 
 def test_every_prefect_event_is_explained() -> None:
