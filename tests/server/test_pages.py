@@ -234,6 +234,9 @@ def test_rule_can_be_previewed_added_and_removed(crawled: Site, recrawl: Recrawl
     assert len(recrawl("rules", "list", crawled.name, "--json").json["rules"]) == 1
     assert "The rule for /one$ was removed" in visitor.send("/rules/remove", name=crawled.name, pattern="/one$").words
     assert not recrawl("rules", "list", crawled.name, "--json").json["rules"]
+    visitor.send("/rules/add", url=url, action="watch", text=".nothing", pattern="/one$")
+    preview = visitor.get(f"{asked}&block=2&action=watch&pattern=/one$")
+    assert "With this rule, 1 more block is compared" in preview.words
 
 
 def _csrf_token(visitor: Visitor) -> str:
