@@ -72,12 +72,14 @@ def add(
     at: At = None,
     as_json: Json = False,
 ) -> None:
-    """Add a rule for the pages of a domain that match a pattern. A rule with the same pattern is replaced in place.
+    """Add a rule for the pages of a domain that match a pattern.
 
-    Several rules can match a page. For each interval, and for the weight, the first matching rule that sets it wins.
-    The --max-pages of all matching rules apply, and --once applies if any of them sets it. Budgets and politeness still
-    apply. --ignore, --watch and --ignore-text of all matching rules are combined; they apply to both versions in a
-    comparison, so adding a rule is never reported as a change. A selector is a CSS selector, or an XPath after
+    A rule with the same pattern is replaced: in its place, or before all other rules with --first.
+
+    Several rules can match a page. For each interval, the weight and --render, the first matching rule that sets it
+    wins. The --max-pages of all matching rules apply, and --once applies if any of them sets it. Budgets and politeness
+    still apply. --ignore, --watch and --ignore-text of all matching rules are combined; they apply to both versions in
+    a comparison, so adding a rule is never reported as a change. A selector is a CSS selector, or an XPath after
     `xpath:`. `recrawl try` shows the effect of the rules on a page.
 
     Examples:
@@ -132,7 +134,7 @@ def _change_rules(
 
 
 async def _count_limited_pages(db: "rules.AppDatabase", name: str) -> "tuple[rules.Domain, dict[str, int]]":
-    """Return a domain, and by pattern how many pages count toward the limit of each rule."""
+    """Return a domain, and the number of pages that count toward the limit of each rule, by pattern."""
     domain = await registration.get_domain(db, name)
     return domain, await rules.count_limited_pages(db, domain.id)
 
