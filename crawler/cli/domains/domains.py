@@ -150,7 +150,7 @@ def show(domain: DomainName, at: At = None, as_json: Json = False) -> None:
             ("Bytes left", format_bytes(max(status.bytes_left, 0)) if status.bytes_left is not None else ""),
             ("Storage", format_storage(storage) if storage.stored_bytes else ""),
             ("Last visit", format_instant(status.last_visit_at)),
-            ("Now", app_status.format_wait(details.wait, shown, now=instant) or "can be crawled by the next run"),
+            ("Now", app_status.format_wait(details.wait, shown, now=instant) or "can be crawled"),
         ]
     )
 

@@ -29,7 +29,7 @@ def show_versions(text: str, *, top: int, why: bool, as_json: bool) -> None:
         return
     say_heading(f"{format_count(listed[0].number, 'version')} of {url}")
     rows = [_format_version_row(version, why=why) for version in listed]
-    show_rows(rows, right=["version", "magnitude", "distance", "size"])
+    show_rows(rows, right=["version", "magnitude", "distance", "body size"])
     more = f"recrawl diff {url}; recrawl show {url} --version {listed[-1].number}"
     remark(f"Next: {more if len(listed) > 1 else f'recrawl show {url}'}")
 
@@ -43,7 +43,7 @@ def _format_version_row(version: pages.PageVersion, *, why: bool) -> dict[str, s
         "change": version.change or "list",  # sitemaps and feeds have no kind of change
         "magnitude": format_share(version.magnitude),
         **({"parts": " ".join(version.parts), "distance": distance} if why else {}),
-        "size": format_bytes(version.body_bytes) if version.body_bytes is not None else "not kept",
+        "body size": format_bytes(version.body_bytes) if version.body_bytes is not None else "not kept",
         "title": version.title,
     }
 
@@ -103,7 +103,11 @@ def _show_headers(content: pages.VersionContent) -> None:
 def _show_facts(content: pages.VersionContent, *, now: datetime) -> None:
     version = content.version
     until = f", until {format_instant(version.until)}" if version.until else ""
-    since = format_when(content.state_at, now=now) if content.state_at else "before the change feed begins"
+    since = (
+        format_when(content.state_at, now=now)
+        if content.state_at
+        else "an unknown time before the oldest stored change"
+    )
     state = "" if content.state is pages.State.FETCHED else f"{content.state.value} since {since}"
     stored = format_bytes(version.body_bytes) if version.body_bytes is not None else "the body is not stored"
     rendered = ", rendered in a browser" if version.is_rendered else ""
@@ -181,5 +185,5 @@ def _show_block(block: pages.BlockDiff) -> None:
     if block.status is BlockStatus.MOVED:
         line.append("  (moved here)", "dim")
     if not is_same and not block.is_news:
-        line.append("  (noise)", "dim")
+        line.append("  (ignored)", "dim")
     say_indented(line, indent=INDENT, hanging=2)
