@@ -4,7 +4,7 @@ import math
 import re
 from datetime import UTC, datetime, timedelta
 
-FIRST_YEAR, LAST_YEAR = 1970, 2200  # outside of them, arithmetic on instants may overflow
+FIRST_YEAR, LAST_YEAR = 1970, 2199  # outside of them, arithmetic on instants may overflow
 
 
 def parse_instant(text: str) -> datetime:
@@ -16,8 +16,8 @@ def parse_instant(text: str) -> datetime:
         parsed = datetime.fromisoformat(text.strip())
     except ValueError as error:
         raise ValueError(f"{text!r} is not an ISO 8601 instant such as 2026-01-31T12:00Z") from error
-    if not FIRST_YEAR <= parsed.year < LAST_YEAR:
-        raise ValueError(f"{text!r} is not between {FIRST_YEAR} and {LAST_YEAR}")
+    if not FIRST_YEAR <= parsed.year <= LAST_YEAR:
+        raise ValueError(f"{text!r} is not in the years {FIRST_YEAR} to {LAST_YEAR}")
     return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
 
 
@@ -41,7 +41,7 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 
 
 def parse_span(text: str) -> timedelta:
-    """Parse a time span such as 30s, 12h, 7d or 1h30m; the units are s, m, h, d and w, and seconds without a unit.
+    """Parse a time span such as 30s, 12h, 7d or 1h30m. The units are s, m, h, d and w; a number alone is in seconds.
 
     Raise ValueError with a message for users if it is not a span, or longer than a century.
     """

@@ -30,26 +30,30 @@ OpenStream = Callable[[], BinaryIO]
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """The options of an export. form: the name of a Format.  to: None for a stream.  since: a cursor; None for all."""
+    """The options of an export. to: None for a stream.  since: a cursor; None for all.
+
+    format_name: the name of a Format as typed; `format` is the parsed one.
+    """
 
     domain: str
-    form: str
+    format_name: str
     to: Path | None
     since: int | None
     chunks: bool
     versions: bool = False
 
     @property
-    def what(self) -> RowKind:
+    def row_kind(self) -> RowKind:
+        """Return what a row of the export is."""
         return RowKind.CHUNKS if self.chunks else RowKind.VERSIONS if self.versions else RowKind.PAGES
 
     @property
     def format(self) -> Format:
         """Return the format. Raises BadInput if it is unknown or does not support the other options."""
         try:
-            form = Format(self.form.lower())
+            form = Format(self.format_name.lower())
         except ValueError as error:
-            raise BadInput(f"{self.form} is not a format: use one of {', '.join(Format)}") from error
+            raise BadInput(f"{self.format_name} is not a format: use one of {', '.join(Format)}") from error
         if self.chunks and not form.has_chunks:
             raise BadInput(f"{form} does not support --chunks: use jsonl or parquet")
         if self.versions and (self.chunks or form.is_folder):
@@ -76,7 +80,8 @@ async def export_pages(
     if request.since is not None and request.since > end:
         raise CursorAhead(since=request.since, end=end)
     with _open_destination(request.to, form) if request.to is not None else nullcontext(open_stream()) as to:
-        return await export(db, domain, form, to, since=request.since, row_kind=request.what, on_progress=on_progress)
+        kind = request.row_kind
+        return await export(db, domain, form, to, since=request.since, row_kind=kind, on_progress=on_progress)
 
 
 @contextmanager
@@ -104,15 +109,18 @@ def _open_destination(to: Path, form: Format) -> Iterator[Path | BinaryIO]:
 
 @dataclass(frozen=True, slots=True)
 class SyncRound:
-    """The result of one sync, by domain. forgotten: the pages deleted of domains that are no longer registered."""
+    """The result of one sync, by domain.
+
+    unregistered: the number of pages deleted from the index, for domains that are no longer registered.
+    """
 
     synced: dict[str, SyncResult]
-    forgotten: dict[str, int]
+    unregistered: dict[str, int]
 
     @property
     def has_changes(self) -> bool:
         """Return whether the index changed."""
-        return bool(self.forgotten) or any(each.put or each.removed for each in self.synced.values())
+        return bool(self.unregistered) or any(each.put or each.removed for each in self.synced.values())
 
 
 @asynccontextmanager
@@ -164,9 +172,9 @@ class IndexSync:
                 result = await sync(self.db, each, index, full=full, on_progress=on_progress, thread=thread)
                 synced[each.authority] = result
         gone = set(await call_in_thread(thread, index.list_domains)) - registered.keys()
-        forgotten = {name: await call_in_thread(thread, index.remove_domain, name) for name in sorted(gone)}
+        unregistered = {name: await call_in_thread(thread, index.remove_domain, name) for name in sorted(gone)}
         self.last_feed_end = end
-        return SyncRound(synced, forgotten)
+        return SyncRound(synced, unregistered)
 
     async def follow(self, *, full: bool, on_outage: Callable[[StoreUnavailable], None]) -> AsyncGenerator[SyncRound]:
         """Sync whenever the feed grows, without end. Yield the first result and those with changes.

@@ -38,7 +38,8 @@ async def prune_history(
 ) -> PruneResult:
     """Delete the history of one domain or all according to their retention settings; a dry run changes nothing.
 
-    at: real time.  give_back: rewrite the tables to return their space to the system.  Raises BadInput.
+    at: the current real time, which decides which months are over (crawler/prune.py).
+    give_back: rewrite the tables to return their space to the system.  Raises BadInput.
     """
     pruned = await prune_domains(db, await find_domains(db, name or None), at=at, dry_run=dry_run)
     has_pruned = any(each.versions or each.visits or each.packed or each.merged or each.changes for each in pruned)
@@ -54,7 +55,7 @@ class CheckResult(NamedTuple):
 
 
 async def check_database(db: AppDatabase) -> CheckResult:
-    """Check the invariants of cash, states, versions and changes."""
+    """Check the invariants of OPIC cash (docs/importance.md), page states, versions and changes."""
     return CheckResult(await report.count_domains(db), await report.check_invariants(db))
 
 
@@ -62,7 +63,7 @@ def upgrade_database(settings: Settings, *, partitions: int | None = None) -> Sc
     """Upgrade the database to the current schema; return its state before.
 
     partitions: the number of partitions per page table of a new database.  The embedded database is upgraded whenever
-    it is opened; it raises BadInput for `partitions`.
+    it is opened. Raises BadInput if `partitions` is given for it.
     """
     if settings.database_url is None:
         if partitions is not None:

@@ -47,7 +47,9 @@ def export(
         recrawl export docs.example.com --chunks --since 4711
         recrawl export docs.example.com --format warc --to docs.warc.gz --versions
     """
-    request = exports.ExportRequest(domain=domain, form=form, to=to, since=since, chunks=chunks, versions=versions)
+    request = exports.ExportRequest(
+        domain=domain, format_name=form, to=to, since=since, chunks=chunks, versions=versions
+    )
     if request.format.is_binary and to is None and get_stdout().is_terminal:
         raise BadInput(f"{request.format} is binary and cannot be written to a terminal: use --to FILE")
     if as_json and to is None:
@@ -68,8 +70,8 @@ def export(
 
 
 def _format_next_command(request: "exports.ExportRequest", exported: "exports.ExportResult") -> str:
-    arguments = [f"--format {request.form}"] if request.form != exports.Format.JSONL else []
-    arguments += [f"--{request.what}"] if request.what is not exports.RowKind.PAGES else []
+    arguments = [f"--format {request.format_name}"] if request.format_name != exports.Format.JSONL else []
+    arguments += [f"--{request.row_kind}"] if request.row_kind is not exports.RowKind.PAGES else []
     if request.to is not None and request.format.is_folder:
         arguments.append(f"--to {quote(str(request.to))}")
     elif request.format.is_binary:
@@ -109,7 +111,7 @@ def sync(
     """
 
     def describe_result(result: "exports.SyncRound") -> dict[str, object]:
-        return {"index": _strip_password(target), "domains": result.synced, "unregistered": result.forgotten}
+        return {"index": _strip_password(target), "domains": result.synced, "unregistered": result.unregistered}
 
     async def print_results(index: "exports.IndexSync") -> None:
         async for result in index.follow(full=full, on_outage=lambda error: remark(f"{error}; trying again")):
@@ -131,9 +133,9 @@ def _show_result(result: "exports.SyncRound") -> None:
     for name, synced in result.synced.items():
         how = "all pages read" if synced.is_anew else "changes only"
         say(f"{name}: {format_count(synced.put, 'page')} written, {synced.removed:,} deleted ({how})")
-    for name, removed in result.forgotten.items():
+    for name, removed in result.unregistered.items():
         say(f"{name}: {format_count(removed, 'page')} deleted; the domain is no longer registered")
-    if not result.synced and not result.forgotten:
+    if not result.synced and not result.unregistered:
         remark("No domain is registered. Run recrawl crawl URL")
 
 

@@ -74,12 +74,13 @@ def add(
 ) -> None:
     """Add a rule for the pages of a domain that match a pattern.
 
-    A rule with the same pattern is replaced in its place; with --first, it moves to the front. Several rules can match
-    a page. For each interval, the weight and --render, the first matching rule that sets it wins. The --max-pages of
-    all matching rules apply, and --once applies if any of them sets it. Budgets and politeness still apply. --ignore,
-    --watch and --ignore-text of all matching rules are combined; they apply to both versions in a comparison, so adding
-    a rule is never reported as a change. A selector is a CSS selector, or an XPath after `xpath:`. `recrawl try` shows
-    the effect of the rules on a page.
+    A rule with the same pattern is replaced: in its place, or before all other rules with --first.
+
+    Several rules can match a page. For each interval, the weight and --render, the first matching rule that sets it
+    wins. The --max-pages of all matching rules apply, and --once applies if any of them sets it. Budgets and politeness
+    still apply. --ignore, --watch and --ignore-text of all matching rules are combined; they apply to both versions in
+    a comparison, so adding a rule is never reported as a change. A selector is a CSS selector, or an XPath after
+    `xpath:`. `recrawl try` shows the effect of the rules on a page.
 
     Examples:
 

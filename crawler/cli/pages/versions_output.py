@@ -106,7 +106,7 @@ def _show_facts(content: pages.VersionContent, *, now: datetime) -> None:
     since = (
         format_when(content.state_at, now=now)
         if content.state_at
-        else "an unknown time, before the oldest stored change"
+        else "an unknown time before the oldest stored change"
     )
     state = "" if content.state is pages.State.FETCHED else f"{content.state.value} since {since}"
     stored = format_bytes(version.body_bytes) if version.body_bytes is not None else "the body is not stored"

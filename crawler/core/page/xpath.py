@@ -45,7 +45,7 @@ def check_xpath(expression: str) -> None:
 def find_elements(expressions: Iterable[str], tree: LexborHTMLParser) -> Iterator[int]:
     """Yield the mem_ids of the elements that any expression finds. An expression that fails on this page finds nothing.
 
-    Names are lower-case and without namespaces. The running time of an expression is unbounded.
+    Names are lowercase and without namespaces. The running time of an expression is unbounded.
     """
     numbers = _copy_tree(tree)
     for expression in expressions:

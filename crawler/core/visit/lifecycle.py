@@ -133,17 +133,18 @@ class MoveTarget:
     """Knowledge about the target of a page's redirect.
 
     other_pages: the number of other pages with a version that started to redirect there within BULK_REDIRECT_PERIOD.
-    first_read_at: when the target was first read, or None.  is_loop: redirects lead from there back to the page.
+    first_seen_at: when the target was discovered; None if it has no version.
+    is_loop: redirects lead from there back to the page.
     """
 
     other_pages: int = 0
-    first_read_at: datetime | None = None
+    first_seen_at: datetime | None = None
     is_loop: bool = False
 
     def existed_before_redirect(self, page: Target) -> bool:
-        """Return whether the target of the redirect was read before the page's last visit without a redirect."""
-        first_read_at, good_at = self.first_read_at, page.last_good_at
-        return first_read_at is not None and good_at is not None and first_read_at < good_at
+        """Return whether the target has a version and was discovered before the last successful visit to the page."""
+        first_seen_at, good_at = self.first_seen_at, page.last_good_at
+        return first_seen_at is not None and good_at is not None and first_seen_at < good_at
 
 
 def confirm_move(visit: Visit, move_target: MoveTarget) -> Visit:

@@ -16,7 +16,7 @@ from crawler.store.record.positions import MAX_MOVES
 from crawler.store.rows import fetch_rows, fetch_value
 
 IS_LEASED = "SELECT domain_id FROM domain_state WHERE domain_id = %(domain_id)s AND lease_token = %(token)s"
-FETCHED_SINCE = "SELECT key, first_seen_at FROM page WHERE domain_id = %s AND key = ANY(%s) AND version > 0"
+FIRST_SEEN = "SELECT key, first_seen_at FROM page WHERE domain_id = %s AND key = ANY(%s) AND version > 0"
 # A temporary redirect leaves the state of a page unchanged, so it is found by status.
 REDIRECT_TARGETS = """
     SELECT p.key, CASE WHEN f.state = 'moved' THEN p.moved_to ELSE p.led_to END
@@ -37,7 +37,8 @@ OTHER_MOVES = """
                       AND (v.change = 'moved' OR v.reason = ANY(%(doubts)s)))
      GROUP BY p.led_to
 """
-# Pages whose move to the same target was recorded before so many pages moved there: they are fetched again later.
+# Pages whose move to the same target was recorded before so many pages moved there: their
+# next visit, which checks the move, is brought forward.
 REFETCH_MOVED = """
     UPDATE frontier f SET due_at = %(due_at)s
       FROM page p
@@ -51,8 +52,10 @@ REFETCH_MOVED = """
 async def judge_moves(db: Database, lease: Lease, visits: Sequence[Visit]) -> list[Visit]:
     """Return the visits of a batch as they should be recorded: doubtful moves become other verdicts.
 
-    A move is doubtful if it may be an outage, or if the redirect leads back to the page (core/visit/lifecycle.py,
-    confirm_move). Without redirects, the visits are returned unchanged, without a query. Raise LeaseLost.
+    A move is doubtful if it may be an outage, if the target existed before the redirect, or if the redirect leads back
+    to the page (core/visit/lifecycle.py, confirm_move). If many pages move to one target, pages whose move there is
+    already recorded become due sooner. Without redirects, the visits are returned unchanged, without a query. Raise
+    LeaseLost.
     """
     moves = [visit for visit in visits if visit.change is Change.MOVED or visit.status in TEMPORARY_REDIRECTS]
     if not moves:
@@ -66,20 +69,22 @@ async def judge_moves(db: Database, lease: Lease, visits: Sequence[Visit]) -> li
 
 
 async def _read_targets(connection: Connection, domain_id: int, moves: Sequence[Visit]) -> dict[PageKey, MoveTarget]:
-    """Return what is known about the target of each page that moves."""
+    """Return what is known about the target of each page that moves; recheck earlier moves to the same targets."""
     successors = {visit.target.key: to for visit in moves if (to := _get_successor(visit)) is not None}
     onward = successors | await _follow_moves(connection, domain_id, successors)
     moved = (visit for visit in moves if visit.change is Change.MOVED and visit.target.version is not None)
     destinations = {visit.target.key: visit.led_to for visit in moved if visit.led_to}
     if not destinations:
         return {key: MoveTarget(is_loop=_leads_back(key, successor, onward)) for key, successor in successors.items()}
-    rows = await fetch_rows(connection, FETCHED_SINCE, (domain_id, list(set(successors.values()))))
-    read_since: dict[PageKey, datetime] = dict(rows)
-    move_counts = await _count_moves(connection, domain_id, destinations, at=max(visit.at for visit in moves))
+    rows = await fetch_rows(connection, FIRST_SEEN, (domain_id, list(set(successors.values()))))
+    first_seen: dict[PageKey, datetime] = dict(rows)
+    at = max(visit.at for visit in moves)
+    move_counts = await _count_moves(connection, domain_id, destinations, at=at)
+    await _recheck_bulk_moves(connection, domain_id, move_counts, at=at)
     return {
         key: MoveTarget(
             other_pages=move_counts[destinations[key]] - 1 if key in destinations else 0,
-            first_read_at=read_since.get(successors[key]) if key in successors else None,
+            first_seen_at=first_seen.get(successors[key]) if key in successors else None,
             is_loop=key in successors and _leads_back(key, successors[key], onward),
         )
         for key in successors.keys() | destinations.keys()
@@ -98,24 +103,37 @@ async def _count_moves(
 ) -> Counter[PageKey]:
     """Count the pages that recently moved to each target, including those of this batch."""
     counts = Counter(destinations.values())
-    values = {"domain_id": domain_id, "targets": list(counts), "batch": list(destinations)}
-    values |= {
+    values = {
+        "domain_id": domain_id,
+        "targets": list(counts),
+        "batch": list(destinations),
         "since": at - lifecycle.BULK_REDIRECT_PERIOD,
         "doubts": [lifecycle.BULK_REDIRECT, lifecycle.REDIRECT_TO_EXISTING],
     }
     for target, before in await fetch_rows(connection, OTHER_MOVES, values):
         counts[PageKey(target)] += before
-    bulk_targets = [target for target, pages in counts.items() if pages >= lifecycle.BULK_REDIRECT_PAGES]
-    if bulk_targets:
-        values |= {"targets": bulk_targets, "due_at": at + lifecycle.CONFIRM_BULK_REDIRECT_AFTER}
-        await connection.execute(REFETCH_MOVED, values)
     return counts
+
+
+async def _recheck_bulk_moves(
+    connection: Connection, domain_id: int, move_counts: Mapping[PageKey, int], *, at: datetime
+) -> None:
+    """Make pages due sooner whose recent move is recorded and whose target many pages have moved to since."""
+    bulk_targets = [target for target, pages in move_counts.items() if pages >= lifecycle.BULK_REDIRECT_PAGES]
+    if bulk_targets:
+        values = {
+            "domain_id": domain_id,
+            "targets": bulk_targets,
+            "since": at - lifecycle.BULK_REDIRECT_PERIOD,
+            "due_at": at + lifecycle.CONFIRM_BULK_REDIRECT_AFTER,
+        }
+        await connection.execute(REFETCH_MOVED, values)
 
 
 async def _follow_moves(
     connection: Connection, domain_id: int, successors: Mapping[PageKey, PageKey]
 ) -> dict[PageKey, PageKey]:
-    """Return the earlier moves and redirects from the successors on, as a mapping from page to page."""
+    """Return the recorded redirects that continue from the successors, as a mapping from page to target."""
     onward: dict[PageKey, PageKey] = {}
     keys: Collection[PageKey] = set(successors.values())
     for _ in range(MAX_MOVES):

@@ -11,7 +11,8 @@ from crawler.store.report.expressions import IMPORTANCE, PAGE_TABLES
 from crawler.store.report.freshness import read_stored_ranking
 from crawler.store.rows import fetch_number, fetch_values
 
-# In pages: the most important ones and others, in equal parts. Keys are hashes, so the first keys are random.
+# Number of pages: half are the most important ones, half a random choice of the others. Keys are hashes, so the others
+# with the first keys are random.
 SAMPLE_SIZE = 500
 GOOD_CHANGES = "('added', 'unchanged', 'cosmetic', 'changed', 'restored')"  # verdicts of visits that got the page
 FETCHED_PAGES = f"""
@@ -40,8 +41,8 @@ STORED_SAMPLE = f"""
 STORED_PAGES = "SELECT pages FROM freshness_figures WHERE domain_id = %(domain_id)s AND grouped_by = 'domain'"
 # Reads one visit per page and instant by primary key, so the sample bounds the work in a domain of any size. Packed
 # visits are unpacked once per page, and the last one before an instant is found by bisection.
-# OFFSET 0 computes the gap once: inlined into page_freshness, it would be computed three times, which is most of the
-# time.
+# OFFSET 0 keeps Postgres from inlining the gap into page_freshness, which would compute it three times and take most of
+# the time of the query.
 FRESHNESS_OVER_TIME = f"""
     , sampled AS MATERIALIZED (
         SELECT s.*, (SELECT array_agg(o.at ORDER BY o.at) FROM old_verdicts_of(%(domain_id)s, s.key) o

@@ -100,7 +100,7 @@ async def grant_reading(db: Database, name: str) -> ReaderRole:
     Raise BadInput for a name that would need quotes, CrawlerError if the current user may not create roles.
     """
     if not ROLE_NAME.fullmatch(name):
-        hint = "use lower-case letters, digits and _, not starting with a digit or pg_"
+        hint = "use lowercase letters, digits and _, not starting with a digit or pg_"
         raise BadInput(f"{name!r} is not a valid role name; {hint}")
     async with db.transaction() as connection:
         role_row = await fetch_row(connection, FIND_ROLE, (name, ROLE_COMMENT, name))

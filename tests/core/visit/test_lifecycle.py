@@ -96,7 +96,7 @@ def test_moved_page_stays_moved_if_others_follow() -> None:
 
 def test_move_to_an_existing_page_needs_a_second_visit() -> None:
     before = seen()
-    beside = MoveTarget(first_read_at=NOW - 9 * DAY)
+    beside = MoveTarget(first_seen_at=NOW - 9 * DAY)
 
     once = moved(before, move_target=beside)
     too_soon = moved(after(once), move_target=beside, at=NOW + timedelta(minutes=5))
@@ -105,7 +105,7 @@ def test_move_to_an_existing_page_needs_a_second_visit() -> None:
     assert (once.state, once.reason) == (State.FETCHED, "redirect_to_existing")
     assert too_soon.state is State.FETCHED
     assert (twice.change, twice.state) == (Change.MOVED, State.MOVED)
-    assert moved(before, move_target=MoveTarget(first_read_at=NOW)).state is State.MOVED
+    assert moved(before, move_target=MoveTarget(first_seen_at=NOW)).state is State.MOVED
 
 
 @pytest.mark.parametrize("before", [seen(), target()], ids=["known", "new"])
@@ -122,15 +122,15 @@ def test_redirect_loops_are_failures_with_growing_waits(before: Target) -> None:
 
 @given(
     others=st.integers(0, 1000),
-    read_since=st.none() | st.timedeltas(timedelta(0), 900 * DAY),
+    seen_since=st.none() | st.timedeltas(timedelta(0), 900 * DAY),
     is_circle=st.booleans(),
     days=st.lists(st.floats(0.01, 40), max_size=12),
 )
 def test_no_target_of_a_move_discards_what_was_learned(
-    others: int, read_since: timedelta | None, is_circle: bool, days: list[float]
+    others: int, seen_since: timedelta | None, is_circle: bool, days: list[float]
 ) -> None:
     before = page = seen()
-    move_target = MoveTarget(others, None if read_since is None else NOW - read_since, is_circle)
+    move_target = MoveTarget(others, None if seen_since is None else NOW - seen_since, is_circle)
     at = NOW
     for gap in days:
         at += gap * DAY
