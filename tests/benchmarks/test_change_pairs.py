@@ -40,5 +40,5 @@ def test_page_that_differs_from_its_labelled_version_raises_an_error(tmp_path: P
     )
 
     check([pair], sides)
-    with pytest.raises(CorpusError, match="differs from the labelled version"):
+    with pytest.raises(CorpusError, match="differs from the labeled version"):
         check([replace(pair, digest_new=compute_digest(b"newer").hex())], sides)
