@@ -1,7 +1,7 @@
 """Build, check and tag the version in crawler/__init__.py: `make release`.
 
-With ARGS=--dry-run the tag is omitted. Nothing is uploaded: the wheel and the source archive stay in `dist`, and the
-tag stays in this clone.
+With ARGS=--dry-run nothing is tagged, so the date in CHANGELOG.md and uncommitted files do not matter. Nothing is
+uploaded: the wheel and the source archive stay in `dist`, and the tag stays in this clone.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ class ReleaseError(Exception):
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="release", description="Build, check and tag this version.")
-    parser.add_argument("--dry-run", action="store_true", help="do everything except the tag")
+    parser.add_argument("--dry-run", action="store_true", help="build and check, but do not tag")
     is_dry = parser.parse_args(arguments).dry_run
     try:
         version = named_version(PROJECT)
-        refuse([*changelog_faults(PROJECT, version), *git_faults(PROJECT, version)])
+        if not is_dry:
+            refuse([*changelog_faults(PROJECT, version), *git_faults(PROJECT, version)])
         wheel, archive = build(version)
         refuse([*wheel_faults(wheel, version), *archive_faults(archive, version)])
         try_out(wheel, version)

@@ -61,7 +61,7 @@ def check_target(text: str, *, allow_private: bool = False) -> str:
     if _parse_reference(text) is not None:
         return text
     if text.startswith(COMMAND_PREFIX):
-        parse_command(text.removeprefix(COMMAND_PREFIX))
+        _check_program(parse_command(text.removeprefix(COMMAND_PREFIX))[0])
         return text
     target = _parse_target(text)
     if target is None:
@@ -168,6 +168,11 @@ def add_next_step(why_not: str) -> str:
     from crawler.fetch import PRIVATE  # as above
 
     return f"{why_not}{NEXT_STEP}" if why_not.endswith(PRIVATE) else why_not
+
+
+def _check_program(program: str) -> None:
+    if "/" in program and not program.startswith("/"):
+        raise BadInput("command: needs the absolute path of the program, because the worker runs in another folder")
 
 
 def parse_command(text: str) -> list[str]:

@@ -159,6 +159,7 @@ async def test_no_secret_of_a_target_is_stored_or_logged(db: Database, told: lis
         "env:",
         "command:",
         "command:'unclosed hunter2",
+        "command:./hunter2",
         "hunter2",
         "https://",
         "http://[hunter2",

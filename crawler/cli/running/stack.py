@@ -57,7 +57,9 @@ def ui(as_json: Json = False) -> None:
     Examples:
 
         recrawl ui
-        PREFECT_API_AUTH_STRING=$(recrawl ui --json | jq -r .prefect_auth) prefect deployment ls
+        export PREFECT_API_URL=$(recrawl ui --json | jq -r .prefect_api)
+        export PREFECT_API_AUTH_STRING=$(recrawl ui --json | jq -r .prefect_auth)
+        prefect deployment ls
     """
     web_ui_url = local_stack.make_web_ui_link(settings())
     try:
