@@ -132,7 +132,7 @@ def test_without_arguments_help_is_shown_with_a_usage_exit_code(recrawl: Recrawl
         (("domains", "add", "a.test", "--language", "de;q=1.5"), "not a list of languages"),
         (("domains", "add", "a.test", "--language", "de\r\nCookie: a"), "not a list of languages"),
         (("report", "--at", "yesterday"), "is not an ISO 8601 instant"),
-        (("report", "--at", "0001-01-01"), "not between"),
+        (("report", "--at", "0001-01-01"), "not in the years"),
         (("report", "--days", "0"), "--days"),
         (("changes", "--since", "soon"), "not a cursor, a duration such as 7d, or a day"),
         (("crawl", "a.test", "--max-run-time", "5x"), "is not a time span"),
