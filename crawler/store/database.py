@@ -50,16 +50,22 @@ class Database:
         return str(self.pool.conninfo)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Connection]:
-        """Run the block in a transaction, which is committed at its end and rolled back by any exception."""
+    async def connection(self) -> AsyncIterator[Connection]:
+        """Lend a connection of the pool while the block runs. Errors of the driver are raised as they are."""
         task = asyncio.current_task()
         cancellations = task.cancelling() if task else 0
+        async with self.pool.connection() as connection:
+            # Before Python 3.12, `asyncio.wait_for`, which the pool uses, drops a cancellation that arrives together
+            # with the connection; a task with a loop would then never end.
+            if task and task.cancelling() > cancellations:
+                raise asyncio.CancelledError
+            yield connection
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """Run the block in a transaction, which is committed at its end and rolled back by any exception."""
         try:
-            async with self.pool.connection() as connection, connection.transaction():
-                # Before Python 3.12, `asyncio.wait_for`, which the pool uses, drops a cancellation that arrives
-                # together with the connection; a task with a loop would then never end.
-                if task and task.cancelling() > cancellations:
-                    raise asyncio.CancelledError
+            async with self.connection() as connection, connection.transaction():
                 yield connection
         except UNAVAILABLE_ERRORS as error:
             raise StoreUnavailable(f"the database does not respond: {format_one_line(error)}") from error

@@ -277,7 +277,7 @@ class DeliveryLocks:
 @asynccontextmanager
 async def delivery_locks(db: Database) -> AsyncIterator[DeliveryLocks]:
     """Provide locks of subscriptions while the block runs. Occupies one connection of the pool."""
-    async with db.pool.connection() as connection:
+    async with db.connection() as connection:
         await connection.set_autocommit(True)  # an open transaction would block vacuum
         try:
             yield DeliveryLocks(connection)

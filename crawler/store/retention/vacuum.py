@@ -27,7 +27,7 @@ async def vacuum(db: Database, *, full: bool = False) -> list[str]:
     skipped = []
     leaves = await fetch_rows(db, LEAVES, {"tables": list(PRUNED_TABLES)})
     options = sql.SQL("(FULL, ANALYZE)") if full else sql.SQL("(ANALYZE)")
-    async with db.pool.connection() as connection:
+    async with db.connection() as connection:
         await connection.set_autocommit(True)
         await connection.execute(LOCK_TIMEOUT)
         try:
