@@ -217,3 +217,5 @@ PREFER_KEY_LOOKUPS = """
     SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
            set_config('enable_mergejoin', 'off', true), set_config('synchronous_commit', 'off', true)
 """
+# Without it, Postgres compares every key of a slice with every other one while it has no statistics of the tables.
+AVOID_NESTED_LOOPS = "SELECT set_config('enable_nestloop', 'off', true)"

@@ -18,7 +18,7 @@ from crawler.core.freshness.site_activity import ACTIVITY_WINDOW, SiteActivity, 
 from crawler.core.freshness.visit_terms import CrawlDefaults
 from crawler.core.http.response import Validators
 from crawler.core.http.urls import Url
-from crawler.store.database import PREFER_KEY_LOOKUPS, Database
+from crawler.store.database import AVOID_NESTED_LOOPS, PREFER_KEY_LOOKUPS, Database
 from crawler.store.domain_rows import post_reprice
 from crawler.store.frontier import ScoringContext, read_scoring_context
 from crawler.store.plan.plans import PlanInput
@@ -110,6 +110,7 @@ async def sample_domain(
         context = await read_scoring_context(connection, plan_input.domain, at=at, defaults=defaults)
         sample_rows: list[tuple[float, ...]] = []
         if context is not None:  # None if the domain was deleted
+            await connection.execute(AVOID_NESTED_LOOPS)
             cursor = await connection.execute(SAMPLE, values, binary=True)
             while rows := await cursor.fetchmany(FETCH_SIZE):  # converted at once to rows of a third of the size
                 sample_rows += _apply_rules(rows, context)

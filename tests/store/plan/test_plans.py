@@ -8,9 +8,11 @@ from psycopg.types.json import Jsonb
 from crawler.core.budget.cost import RequestKind, ShadowPrice
 from crawler.core.budget.sample import REQUEST_KINDS, PageSample, build_workload, compute_estimates
 from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness.estimates import PRIOR, RateEstimate
+from crawler.core.http.urls import Authority
 from crawler.store import domains, plan
-from crawler.store.database import Database
+from crawler.store.database import Database, open_database
 from crawler.store.plan import PlanRow, sample_domain
 from crawler.store.plan.samples import SAMPLE, build_key_slice
 from tests.store.conftest import START
@@ -36,6 +38,26 @@ async def test_a_small_domain_is_sampled_completely(db: Database, domain: Domain
     a, b = compute_estimates(sample, sample.priors)
     assert set(a[~sample.is_new]) == {PRIOR.a + 1.0}
     assert set(b[sample.is_new]) == {PRIOR.b}
+
+
+async def test_without_statistics_each_page_is_read_a_few_times(database_url: str) -> None:
+    async with open_database(database_url, max_connections=1) as db:  # the server counts per connection
+        site = await domains.register(
+            db, Authority("site.test"), scheme="http", domain_settings=DomainSettings(), at=START
+        )
+        await add(db, site, Bulk(200), at=START)
+        before = await count_index_scans(db)
+
+        await read(db, most=1000)
+
+        assert await count_index_scans(db) - before < 10 * 200
+
+
+async def count_index_scans(db: Database) -> int:
+    await fetched(db, "SELECT pg_stat_force_next_flush()")
+    ((scans,),) = await fetched(db, "SELECT sum(idx_scan)::int FROM pg_stat_user_indexes")
+    assert isinstance(scans, int)
+    return scans
 
 
 async def test_duplicates_are_marked_in_the_sample_and_their_visits_counted_once(db: Database, domain: Domain) -> None:
