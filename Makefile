@@ -10,6 +10,8 @@ BIN := .venv/bin
 
 # All data of these commands stays in the checkout.
 export RECRAWL_HOME ?= $(CURDIR)/.recrawl
+# Many containers set it, and each process would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-extras setup-plugins setup-test setup-bench setup-docs crawl test check format docs bench bench-change soak lock release up down clean

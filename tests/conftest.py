@@ -1,6 +1,7 @@
 """What every test may ask for: a Postgres of its own, and a fresh migrated database in it."""
 
 import fcntl
+import gc
 import logging
 import os
 import shutil
@@ -77,6 +78,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """Name a long value by its argument, so that an id can be read and typed."""
     return argname if isinstance(val, str | bytes) and len(val) > MAX_ID else None
+
+
+def pytest_collection_finish() -> None:
+    """Exclude the modules of all tests from garbage collection, which would scan them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -1,18 +1,24 @@
-"""Fixtures of the web UI: a server process and an HTTP client."""
+"""Fixtures of the web UI: a server, in a thread or in a process of its own, and an HTTP client."""
 
+import asyncio
 import http.client
 import re
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from html import unescape
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 import pytest
+from anyio.from_thread import start_blocking_portal
+from pydantic import SecretStr
 
+from crawler.app.database import open_configured_database
+from crawler.server import server
+from crawler.settings import Settings
 from tests.commands import RECRAWL, Recrawl, Site, environ
 from tests.patience import PATIENCE_S
 
@@ -36,7 +42,7 @@ class Seen:
 
 @dataclass(slots=True)
 class Visitor:
-    """An HTTP client of the server. login_link: its login link.  pid: the process of the server."""
+    """An HTTP client of the server. login_link: its login link.  pid: its process, 0 if it is a thread."""
 
     address: str
     login_link: str
@@ -103,8 +109,28 @@ def _children(pid: int) -> Iterator[int]:
 
 @contextmanager
 def served(database_url: str, home: Path) -> Iterator[Visitor]:
-    """Serve the web UI of this database to a client that is not logged in."""
-    server = subprocess.Popen(
+    """Serve the web UI of this database from a thread to a client that is not logged in."""
+    settings = Settings(home=home, database_url=SecretStr(database_url), PREFECT_API_URL=None)
+
+    @asynccontextmanager
+    async def serve() -> AsyncIterator[Visitor]:
+        stop, login_link = asyncio.Event(), asyncio.Future[str]()
+        async with (
+            open_configured_database(settings, connections=server.CONNECTIONS) as db,
+            asyncio.TaskGroup() as tasks,
+        ):
+            tasks.create_task(server.serve(db, host="127.0.0.1", port=0, report=login_link.set_result, stop=stop))
+            yield visit(await login_link)
+            stop.set()
+
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(serve()) as visitor:
+        yield visitor
+
+
+@contextmanager
+def served_by_process(database_url: str, home: Path) -> Iterator[Visitor]:
+    """Serve the web UI of this database with `recrawl serve` to a client that is not logged in."""
+    process = subprocess.Popen(
         [RECRAWL, "serve"],
         env=environ(database_url, home),
         stdout=subprocess.PIPE,
@@ -112,16 +138,21 @@ def served(database_url: str, home: Path) -> Iterator[Visitor]:
         text=True,
     )
     try:
-        assert server.stdout is not None
-        line = server.stdout.readline()
-        found = HOST_AND_PORT.search(line)
-        assert found is not None, server.communicate()
-        yield Visitor(found[0], line.split()[-1], server.pid)
+        assert process.stdout is not None
+        words = process.stdout.readline().split()
+        assert words, process.communicate()
+        yield visit(words[-1], process.pid)
     finally:
-        server.send_signal(signal.SIGTERM)
-        _, complaint = server.communicate(timeout=PATIENCE_S)
+        process.send_signal(signal.SIGTERM)
+        _, complaint = process.communicate(timeout=PATIENCE_S)
         assert "Traceback" not in complaint, complaint
-        assert server.returncode in {0, 128 + signal.SIGTERM}, complaint
+        assert process.returncode in {0, 128 + signal.SIGTERM}, complaint
+
+
+def visit(login_link: str, pid: int = 0) -> Visitor:
+    found = HOST_AND_PORT.match(login_link)
+    assert found is not None, login_link
+    return Visitor(found[0], login_link, pid)
 
 
 @pytest.fixture
@@ -136,6 +167,14 @@ def visitor(anonymous: Visitor) -> Visitor:
     """Return a client that is logged in."""
     assert anonymous.log_in().status == 303
     return anonymous
+
+
+@pytest.fixture
+def process_visitor(database_url: str, tmp_path: Path) -> Iterator[Visitor]:
+    """Return a logged in client of a server process of its own."""
+    with served_by_process(database_url, tmp_path) as visitor:
+        assert visitor.log_in().status == 303
+        yield visitor
 
 
 @pytest.fixture

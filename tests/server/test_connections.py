@@ -37,9 +37,9 @@ def _enough_descriptors() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_enough_descriptors")
 @pytest.mark.parametrize("sent", SENT_BEFORE)
-def test_request_is_served_while_1100_clients_hold_connections(visitor: Visitor, sent: str) -> None:
-    resource.prlimit(visitor.pid, resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
-    address = urlsplit(visitor.address)
+def test_request_is_served_while_1100_clients_hold_connections(process_visitor: Visitor, sent: str) -> None:
+    resource.prlimit(process_visitor.pid, resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
+    address = urlsplit(process_visitor.address)
     assert address.hostname is not None
     assert address.port is not None
     with ExitStack() as stack:
@@ -48,7 +48,7 @@ def test_request_is_served_while_1100_clients_hold_connections(visitor: Visitor,
             client.sendall(SENT_BEFORE[sent])
             if sent == "a request before":
                 assert client.recv(10) == b"HTTP/1.1 4"
-        seen = [visitor.get("/").status for _ in range(3)]
+        seen = [process_visitor.get("/").status for _ in range(3)]
 
     assert seen == [200] * 3
 

@@ -21,8 +21,8 @@ def test_server_does_not_import_unneeded_packages() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs /proc of Linux")
-def test_server_uses_less_than_100_megabytes(crawled: Site, visitor: Visitor) -> None:
+def test_server_uses_less_than_100_megabytes(crawled: Site, process_visitor: Visitor) -> None:
     page = urlencode({"url": f"{crawled.url}one"})
     for path in ("/", f"/domain?name={crawled.name}", "/changes", f"/page?{page}", f"/blocks?{page}"):
-        assert visitor.get(path).status == 200
-    assert visitor.resident() < LIMIT_BYTES
+        assert process_visitor.get(path).status == 200
+    assert process_visitor.resident() < LIMIT_BYTES
