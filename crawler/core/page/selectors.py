@@ -45,12 +45,12 @@ class View:
 
     @property
     def is_unbounded(self) -> bool:
-        """Return whether the view's running time is unbounded, so that it needs a deadline."""
+        """Return whether applying the view may take long, so that it needs a deadline."""
         return bool(self.ignore_text) or any(selector.startswith(XPATH) for selector in (*self.ignore, *self.watch))
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Return why expressions are not supported, one sentence each."""
+        """Return why expressions of `ignore_text` are not supported, one sentence each."""
         return tuple(pattern.refusal for pattern in self._text if pattern.refusal)
 
     def without_ignored(self, text: str) -> str:
@@ -70,7 +70,7 @@ class View:
         return any(pattern.search(text) for pattern in self._text)
 
     def split(self) -> "dict[str, View]":
-        """Split the view into one View per selector to ignore and one for all selectors to watch, by a label."""
+        """Return a View for each selector to ignore and one for all selectors to watch, by label. No ignore_text."""
         views = {selector: View(ignore=(selector,)) for selector in self.ignore}
         return views | ({f"only {' and '.join(self.watch)}": View(watch=self.watch)} if self.watch else {})
 

@@ -17,7 +17,8 @@ from crawler.core.page.selectors import FULL_VIEW, View
 class Version(PickledAsCall):
     """The digests of a Snapshot, which are stored with the page.
 
-    number: 1 for a page's first Snapshot.  is_rendered: whether the body is the document that a browser built.
+    number: 1 for a page's first Snapshot.  text_digest: covers links, images and descriptions too.
+    is_rendered: whether the body is the document that a browser built.
     """
 
     number: int
@@ -54,6 +55,7 @@ def build_snapshot(
 class Parsed(PickledAsCall):
     """A parsed body: its content and digests. The version's number is 0, because it is not assigned yet.
 
+    content: without text and images_and_meta; only their digests are needed.
     blocks: empty if not requested.  sample: a few hashes of the text (see sample_text in core/novelty.py), or empty.
     """
 
@@ -95,5 +97,5 @@ def parse_body(
     )
     split = partial(extract_blocks, body, content, url=url, content_type=content_type, markup=markup, reader=reader)
     blocks = split(view=view) if with_blocks else ()
-    short = replace(content, text="", images_and_meta="")  # only the digests of the texts are stored
+    short = replace(content, text="", images_and_meta="")  # only the digests of these two are stored
     return Parsed(short, version, blocks)
