@@ -42,7 +42,7 @@ class VolatileContent:
     unconfirmed_patterns: patterns found by a single second fetch; the block may have been edited in between.
     parameters: link parameters that differed, by name.
     noise_counts: whole blocks that appeared or disappeared between two fetches, by compute_block_key.
-    proofs: blocks with gaps that second fetches found again, by compute_masked_form.
+    proofs: how often blocks with gaps differed in second fetches, by compute_masked_form.
     stable_wordings: blocks without gaps that did not differ while others of their path did, by compute_wording_key.
     path_stats: by compute_path_key.  shape_stats: by compute_shape_key.  counters: numbers with one path and context.
     stamps: build stamps, by position and form (dates.py).
@@ -199,13 +199,13 @@ def compute_wording_key(path: int, words: Words) -> int:
     return hash_text(f"{path} {' '.join(map(mask_numbers, words))}")
 
 
-MAX_CHARS = 1 << 19  # of all patterns, and again of all gaps; 80,000 typical words
+MAX_CHARS = 1 << 19  # of all patterns, all unconfirmed patterns and all path_gaps each; 80,000 typical words
 
 
 def trim_volatile(volatile: VolatileContent, *, max_chars: int = MAX_CHARS) -> VolatileContent:
     """Return the volatile content without the oldest patterns and gaps beyond MAX_PATTERNS or max_chars characters.
 
-    A pattern that takes more than a quarter of max_chars is dropped too. If everything fits, `volatile` is returned.
+    If they do not fit, those that take more than a quarter of max_chars are dropped too; else `volatile` is returned.
     """
     trim = partial(keep_newest_within, max_values=MAX_PATTERNS, max_chars=max_chars)
     patterns = trim(volatile.patterns, length=_count_chars)

@@ -1,8 +1,8 @@
 """Relative times ("3 days ago"): numbers that grow by exactly the elapsed hours, days or weeks.
 
-A number counts as a clock if it grew by the elapsed time, and by more than one on several pages or by different
-amounts, or by one on many pages. One growth by one proves little, because prices grow so too. The number is not masked
-in general; it is ignored only if it is the one that the elapsed time predicts.
+A number counts as a clock if it grew by the elapsed time often enough: by different amounts above one, by more than one
+on several pages, or by one on many pages. One growth by one proves little, because prices grow so too. The number is
+not masked in general; it is ignored only if it is the one that the elapsed time predicts.
 """
 
 import re
@@ -87,7 +87,7 @@ def _find_growth(volatile: VolatileContent, before: Block, after: Block) -> tupl
         return None
     ((at, was, now),) = numbers
     pattern = build_pattern(old, new)
-    # The word after it is its context; the words before it, perhaps a name, differ from page to page.
+    # The context is the word after the number; the words before the number, perhaps a name, differ from page to page.
     context_word = old[at + 1] if at + 1 < len(old) else old[at - 1] if at else ""
     return hash_text(f"{before.css_path} {pattern[at]} {context_word}"), now - was
 
