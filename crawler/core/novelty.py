@@ -100,7 +100,7 @@ class TemplateNovelty:
         self.evidence = self.evidence.add_visit(novelty, horizon=DEFERRED_VISITS if self.is_deferred else HORIZON)
 
     def defer(self, at: datetime) -> None:
-        """Defer its pages from now on, and discard older evidence."""
+        """Defer the template's pages from `at` on, and discard older evidence."""
         self.deferred_until, self.is_moving, self.evidence = at, True, NoveltyEvidence(DEFERRED_VISITS, 0.0)
 
     def resume(self) -> None:
@@ -268,7 +268,7 @@ def has_repeated_folders(url: Url) -> bool:
 def drop_each_parameter(url: Url) -> list[tuple[str, str]]:
     """Return, for each query parameter of a URL, its name and the URL without it, with the other parameters sorted.
 
-    Return nothing for a URL with more than MAX_URL_PARAMETERS.
+    The list is empty for a URL with more than MAX_URL_PARAMETERS parameters.
     Source of the comparison: Bar-Yossef, Keidar, Schonfeld, "Do not crawl in the DUST", WWW 2007.
     """
     if "?" not in url:

@@ -148,7 +148,7 @@ def _keep_smallest(hashes: set[int]) -> TextSketch:
 
 MIN_PAGES = 3  # with different texts before and the same text now, which is then attributed to the site
 SHARED_WITHIN = timedelta(days=1)  # maximum time between two of these pages, until there are MIN_PAGES
-# After that, the text is remembered for this long since the last page that had it.
+# Once there are MIN_PAGES, the text is remembered for this long after the last page that had it.
 MAX_TEXT_AGE = timedelta(days=30)
 MAX_SHARED_TEXTS = 32  # per domain; the oldest are dropped first
 MIN_WORDS_WITHOUT_SNAPSHOT = 5  # of a page without a Snapshot; shorter texts are equal by chance
@@ -171,8 +171,8 @@ class SoftError(StrEnum):
     REPLACED = "replaced"  # another text of similar length, without the site's boilerplate
 
 
-# How long the content of a soft error is withheld, from the first visit that found it. A visit is scheduled for that
-# time; if it still finds the content, it makes it the page's next version.
+# How long the content of a soft error is withheld, from the first visit that found it. A visit is scheduled for the end
+# of this time; content that is still there becomes the page's next version.
 MAX_WITHHELD = timedelta(days=2)
 # After this many visits in a row with the soft error, the content is accepted sooner. The pauses start at one hour and
 # double: 5 visits take 15 hours.

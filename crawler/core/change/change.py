@@ -81,8 +81,7 @@ def judge_versions(before: Version | None, after: Version, compared: ComparedBlo
 
     Comparing with the last visit instead would miss a page that changes in many small steps.
     before: None for a page without a Snapshot.
-    compared: None if the Snapshot's blocks are no longer available. Then only the main text and the shape (see
-    Evidence) count.
+    compared: None if the Snapshot's blocks are no longer available. Then only main text and shape (Evidence) count.
     If a version has no text (an image, an empty page), the bytes decide. A page that is to be recrawled in full has no
     stored digest of its bytes; for it, the bytes decide from the next visit on.
     """

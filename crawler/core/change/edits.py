@@ -17,7 +17,7 @@ from crawler.core.http.urls import PageKey, Url, compute_page_key, get_path_and_
 from crawler.core.noise.words import keep_newest
 from crawler.core.page.outline import Block
 
-ENOUGH_EDIT_PAGES = 2  # distinct pages with the same template edit; two suffice, because its position is evidence too
+ENOUGH_EDIT_PAGES = 2  # distinct pages with one template edit; two suffice, because the position is evidence too
 LANGUAGE = re.compile(r"/([a-z]{2}(?:-[a-z]{2,4})?)/")  # the first path segment of a translated page
 INDEX = re.compile(r"/index\.[a-z]+$")
 

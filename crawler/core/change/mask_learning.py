@@ -40,7 +40,7 @@ MAX_SECOND_FETCHES = 2  # per visit; with only one, both fetches may show the sa
 MAX_SECOND_FETCHES_IN_DOUBT = 4  # if one pair of fetches differs and another does not
 FREE_SECOND_FETCHES = 60  # second fetches of a domain before the quota applies; two are needed to prove anything
 SECOND_FETCH_SHARE = 0.15  # further second fetches per comparison
-# Multiplies the quota for blocks that differed in an earlier second fetch: one more will probably mask them.
+# Multiplies the quota for blocks that differed in an earlier second fetch: another one will probably mask them.
 LIKELY_QUOTA_FACTOR = 2
 # Maximum time between visits to two pages with the same template edit. A small budget visits all pages only in weeks.
 MAX_EDIT_GAP = timedelta(days=30)

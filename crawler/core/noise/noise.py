@@ -28,7 +28,7 @@ from crawler.core.page.outline import Block, BlockKind, BlockList
 
 MAX_PATTERNS = 1024  # per domain; the oldest are dropped first
 MAX_PATHS = 4096  # entries per mapping by path, such as path_stats; the oldest are dropped first
-ENOUGH_STEADY = 3  # second fetches without a difference in a block, after which a change of it needs no further one
+ENOUGH_STEADY = 3  # second fetches without a difference in a block; after them, a change of it needs no second fetch
 
 UnconfirmedPatterns = Mapping[tuple[int, int], tuple[WordPattern, ...]]  # by path and number of words
 

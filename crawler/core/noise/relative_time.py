@@ -97,7 +97,7 @@ _NUMBER = re.compile(r"(\D*)(\d{1,9}|\d{1,3}(?:[., ']\d{3}){1,2})(\D*)")
 
 
 def _parse_numbers(old: str, new: str) -> tuple[int, int] | None:
-    """Return the numbers of two words that differ only in these, 394 and 397 of "394d" and "397d", or None."""
+    """Return the numbers of two words that differ only in a number (394 and 397 of "394d" and "397d"), or None."""
     before, after = _NUMBER.fullmatch(old), _NUMBER.fullmatch(new)
     if before is None or after is None or (before[1], before[3]) != (after[1], after[3]):
         return None

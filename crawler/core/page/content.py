@@ -39,11 +39,9 @@ class PageContent(PickledAsCall):
     for a body without readable text, such as an image or a damaged PDF; then the digest of the bytes is compared.
     images_and_meta: the addresses and alternative texts of the images, and the descriptions in the head.
     links: distinct, in page order, without those marked nofollow.
-    canonical: the target of rel=canonical.  refresh: the target of the Refresh header, else of the head's refresh; it
-    is also among the links.
+    canonical: the target of rel=canonical.  refresh: that of the Refresh header, else of the head; also in links.
     is_instant_refresh: whether the refresh has no delay and acts as a redirect.
-    feeds: the feeds that the head names; not among the links.
-    charset: the name of a Python codec; empty for PDFs and other binary bodies.
+    feeds: those that the head names; not among the links.  charset: a Python codec; empty if nothing was decoded.
     noindex, nofollow: the page's directives, from its head or its HTTP header.
     html_end, has_password_field: for web pages; CLOSED and False for other bodies.
     script_signs: the signs that scripts write a part of the page.

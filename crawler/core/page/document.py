@@ -55,10 +55,9 @@ class DocumentReader(Protocol):
 
 
 def build_document(text: str, *, title: str, links: Iterable[str], url: Url) -> Document:
-    """Build a Document from a plugin's text: collapse whitespace, make links absolute, and clean the text.
+    """Build a Document from a plugin's text: collapse whitespace, make links absolute and remove NULs.
 
-    NULs are removed, and lone surrogates are replaced by question marks.
-    url: the base of relative links.
+    url: the base of relative links.  Lone surrogates become question marks.
     """
     text, title = (each.encode("utf-8", "replace").decode() for each in (text, title))
     plain_title = collapse_spaces(title).replace("\0", "")

@@ -51,7 +51,7 @@ class Block(PickledAsCall):
 
     css_path: a hash of the tags and classes of the enclosing block elements. Numbers and codes in classes are left out,
     so that the path stays the same when rows are added or removed.
-    tag_path: a hash of the tags alone. Comparisons of blocks ignore it, because equal css_paths have equal tags.
+    tag_path: a hash of the tags alone, which comparisons of blocks ignore.
     """
 
     css_path: int

@@ -47,7 +47,7 @@ _HAS_ROOT = re.compile(rf"""id=["']?(?:{"|".join(_ROOT_IDS)})["'\s>]""")
 _FILLED = ",".join(f"{tag}:blank" for tag in ("main", "article", "ul", "ol", "dl", "table", "tbody"))
 _EMPTY_ELEMENTS = f"{_FILLED},div[id]:blank,section[id]:blank"  # scripts find an element by its id
 _CUSTOM_ELEMENT = re.compile(r">\s*</[a-z][a-z0-9]*-")
-_NO_CONTENT = re.compile(
+_NO_CONTENT = re.compile(  # ids of elements that authors leave empty
     r"(?:^|[-_])(?:ads?|banner|modal|dialog|overlay|popup|tooltip|toast|portal|cookie|consent|gdpr|chat|fb-root|top"
     r"|clear|spacer|anchor|map|player|captcha|recaptcha|tracking|pixel|backdrop|lightbox|sidebar|nav|menu)s?\d*(?:$|[-_])"
 )

@@ -17,14 +17,13 @@ from crawler.core.page.selectors import FULL_VIEW, View
 class Version(PickledAsCall):
     """The digests of a Snapshot, which are stored with the page.
 
-    number: 1 for a page's first Snapshot.  text_digest: covers links, images and descriptions too.
-    is_rendered: whether the body is the document that a browser built.
+    number: 1 for a page's first Snapshot.  is_rendered: whether the body is the document that a browser built.
     """
 
     number: int
     body_digest: bytes
-    text_digest: bytes
-    main_digest: bytes
+    text_digest: bytes  # of the title, all text, links, images and descriptions
+    main_digest: bytes  # of the title and the main text
     shape_digest: bytes  # of the number of words on each line of the text
     fingerprint: Fingerprint | None
     is_rendered: bool = False
