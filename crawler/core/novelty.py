@@ -21,7 +21,7 @@ from crawler.core.page.content import PageContent
 from crawler.core.page.fingerprint import compute_digest, hash_shingles, hash_text, split_text_words
 from crawler.core.page.snapshot import Parsed, parse_body
 
-HORIZON = 100.0  # visits after which older ones have decayed
+HORIZON = 100.0  # number of further visits after which a visit counts 37%
 DEFERRED_VISITS = 5.0  # the same for a deferred template, so that two pages with new text resume it
 TEMPLATE_SHRINKAGE = 5.0  # a template's share of new text includes this many visits with the section's share
 SECTION_SHRINKAGE = 3.0  # a section's share includes this many visits with only new text

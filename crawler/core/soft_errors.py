@@ -206,7 +206,7 @@ class SoftErrorMemory:
     answered_probe_at: when that probe was sent; None if none was answered yet.
     front_page_text: a sketch of a seed.  shows_front_page: whether unknown paths return the front page.
     probed_at, probe_wait: when the last probe was sent, and how long no other one is sent after it.
-    good_visits: the number of intact pages visited since the answered probe, counted up to MIN_PAGES.
+    good_visits: the number of visits to intact pages since the answered probe, counted up to MIN_PAGES.
     replaced_groups: groups (see Target.group) with a page whose text was replaced permanently.
     """
 

@@ -1,4 +1,4 @@
-"""The boilerplate of a domain: blocks on nearly all its pages, such as menus and footers.
+"""The boilerplate of a domain: blocks on nearly all pages, or all of one layout, such as menus and footers.
 
 Boilerplate is learned page by page. A block belongs to it as long as nearly every page with the block's path (the tags
 and classes around it) has the same text there. A menu that is edited on all pages is therefore one edit of the site,
@@ -56,7 +56,7 @@ class Boilerplate:
     total_visits: int = 0
 
     def contains(self, form: int) -> bool:
-        """Return whether a block is on nearly all pages now."""
+        """Return whether a block is boilerplate now: on nearly all pages with its path."""
         count = self.counts.get(form)
         return self._has_common_path(count) and _is_boilerplate(count, self.visits_by_path)
 
@@ -72,7 +72,7 @@ class Boilerplate:
         return count.was_boilerplate or count.visits >= min_share * visits_since
 
     def was_boilerplate(self, form: int) -> bool:
-        """Return whether a block was ever on nearly all pages."""
+        """Return whether a block is or was boilerplate."""
         count = self.counts.get(form)
         return count is not None and count.was_boilerplate
 

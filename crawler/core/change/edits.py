@@ -1,9 +1,9 @@
 """Edits of the site rather than of a page, such as a new menu entry. Each edit is reported once, for the site.
 
-Boilerplate edits change blocks on nearly all pages. They are reported as soon as a new block has become boilerplate, or
-an old one is no longer boilerplate. Template edits change lists that too few pages share for boilerplate, such as the
-menu of one language or section. Two things together show a template edit: its position (in a list whose other entries
-are on several pages, or as the target of a link), and a second page with the same edit.
+Boilerplate edits change boilerplate. They are reported as soon as a new block has become boilerplate, or an old one is
+no longer boilerplate. Template edits change lists that too few pages share for boilerplate, such as the menu of one
+language or section. Two things together show a template edit: its position (in a list whose other entries are on
+several pages, or as the target of a link), and a second page with the same edit.
 """
 
 import re

@@ -68,7 +68,7 @@ class NoiseMask:
         return hash_text(f"{was} {now}")
 
     def is_boilerplate(self, block: Block) -> bool:
-        """Return whether a block is on nearly all pages now."""
+        """Return whether a block is boilerplate now; see `Boilerplate.contains`."""
         return self.boilerplate.contains(self.compute_form(block))
 
     def is_noise(self, block: Block) -> bool:

@@ -2,8 +2,8 @@
 
 It is learned from second fetches, seconds after the first: a difference between these two is not a change. A difference
 between visits on different days proves nothing: a price that changes daily remains a change. There are two exceptions:
-a number that grew by exactly the elapsed hours, days or weeks (relative_time.py), and a date between two visits that is
-the only difference, visit after visit (a build stamp, dates.py).
+a number that grew by exactly the elapsed time, such as hours or days (relative_time.py), and a date between two visits
+that is the only difference, visit after visit (a build stamp, dates.py).
 """
 
 from collections.abc import Iterable, Mapping

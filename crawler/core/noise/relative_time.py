@@ -1,4 +1,4 @@
-"""Relative times ("3 days ago"): numbers that grow by exactly the elapsed hours, days or weeks.
+"""Relative times ("3 days ago"): numbers that grow by exactly the elapsed time, in a unit from seconds to years.
 
 A number counts as a clock if it grew by the elapsed time often enough: by different amounts above one, by more than one
 on several pages, or by one on many pages. One growth by one proves little, because prices grow so too. The number is

@@ -66,8 +66,8 @@ class ListDate:
 def parse_list_date(text: str) -> ListDate | None:
     """Return the date that a text means; None for an ambiguous date, one before MIN_DATE, or a text without a date.
 
-    A time without a zone is UTC. An ambiguous or unknown zone makes the span longer. With dots, the day comes first if
-    both orders are possible; with slashes or hyphens, such a date is ambiguous (3/4/2026).
+    A text without a zone is in UTC. An ambiguous or unknown zone makes the span longer. With dots, the day comes first
+    if both orders are possible; with slashes or hyphens, such a date is ambiguous (3/4/2026).
     """
     text = text.strip().strip("\"'").strip()
     if not text or len(text) > MAX_DATE_CHARS:
