@@ -1,9 +1,9 @@
 """Novelty: whether new pages of a URL template still have new text, or the template is a crawler trap.
 
 A template, such as /blog/#/*, stands for all URLs of the same form (`derive_template`). `sample_text` takes a few
-hashes of a page's text. `NoveltyMemory` measures how many of them are new, and learns which query parameters do not
-change the page. `is_barren` decides whether a template's pages contain hardly anything new. This module uses core/page
-and core/http.
+hashes of a page's text. `NoveltyMemory` measures which share of them is new, and learns which query parameters do not
+change the page. `is_barren` decides whether a template's pages contain hardly anything new. Of the other packages of
+core, this module uses core/http and core/page.
 """
 
 import re
@@ -21,17 +21,17 @@ from crawler.core.page.content import PageContent
 from crawler.core.page.fingerprint import compute_digest, hash_shingles, hash_text, split_text_words
 from crawler.core.page.snapshot import Parsed, parse_body
 
-HORIZON = 100.0  # visits after which older ones have decayed
+HORIZON = 100.0  # number of further visits after which a visit counts 37%
 DEFERRED_VISITS = 5.0  # the same for a deferred template, so that two pages with new text resume it
-TEMPLATE_SHRINKAGE = 5.0  # visits for which the section's share of new text counts in a template's share
-SECTION_SHRINKAGE = 3.0  # visits for which the assumption that all text is new counts in a section's share
+TEMPLATE_SHRINKAGE = 5.0  # a template's share of new text includes this many visits with the section's share
+SECTION_SHRINKAGE = 3.0  # a section's share includes this many visits with only new text
 BARREN_SHARE = 0.1  # a template's pages are deferred below this share of new text in first visits
 FERTILE_SHARE = 0.3  # deferred pages are resumed above this share
 # A template can be deferred after this many first visits of its own pages, or this many in its section.
 MIN_TEMPLATE_VISITS = 30
 MIN_SECTION_VISITS = 50
 RETRY_INTERVAL = timedelta(days=1)  # between two pages of a deferred template
-MAX_WAIT = timedelta(days=1000)  # for which one page is deferred
+MAX_WAIT = timedelta(days=1000)  # longest time for which a page is deferred
 
 MAX_HASHES = 8192  # per generation (see SeenHashes): texts of 1,000 pages, and one or two hashes of each URL
 MAX_PARAMETERS = 256  # per domain
@@ -39,11 +39,11 @@ MIN_PARAMETER_VISITS = 5  # pages that differ from another only in a parameter, 
 MIN_NEW_SHARE = 0.1  # if less of the text of such pages is new, the parameter is irrelevant
 
 MAX_REPEATS = 2  # of one path segment; real sites have /2026/11/11/, but no segment three times
-MIN_SLASHES = 2 + 1 + MAX_REPEATS + 1  # in a URL with that many path segments: two of "//", one after the host
+MIN_SLASHES = 2 + 1 + MAX_REPEATS + 1  # "//", one after the host, and one after each of MAX_REPEATS + 1 segments
 MAX_URL_PARAMETERS = 8  # a URL with more is not compared with others
 
 SAMPLE_SIZE = 8  # hashes per page: the share of new ones has steps of an eighth, which suffices over many pages
-MAX_WORDS = 500  # after which no further lines are read; repetitions show at the beginning
+MAX_WORDS = 500  # after which no further lines are read; the beginning shows whether a text is known
 MAX_CHARS = 20_000  # of the text that is read
 LINE_END = [b"\n", b"\n"]  # so that no shingle spans two lines
 WILDCARD_WORD = b"0"  # replaces a word that distinguishes pages without adding content
@@ -100,7 +100,7 @@ class TemplateNovelty:
         self.evidence = self.evidence.add_visit(novelty, horizon=DEFERRED_VISITS if self.is_deferred else HORIZON)
 
     def defer(self, at: datetime) -> None:
-        """Defer its pages from now on, and discard older evidence."""
+        """Defer the template's pages from `at` on, and discard older evidence."""
         self.deferred_until, self.is_moving, self.evidence = at, True, NoveltyEvidence(DEFERRED_VISITS, 0.0)
 
     def resume(self) -> None:
@@ -116,7 +116,7 @@ def compute_next_time(last: datetime | None, at: datetime) -> datetime:
 
 
 def get_section(template: str) -> str:
-    """Return the section of a template: its first path segment, and whether it has a query."""
+    """Return the section of a template: its first folder, and a question mark if it has a query."""
     path, mark, _ = template.partition("?")
     folders = path.split("/")[1:-1]
     return (folders[0] if folders else "") + mark
@@ -161,9 +161,9 @@ class NoveltyMemory:
     """What a domain's recent new pages have shown. Mutable while a batch is recorded.
 
     texts: hashes of their texts.
-    queued_urls, fetched_urls: hashes of URLs, and of each URL without each one of its parameters.
+    queued_urls, fetched_urls: hashes of the URLs, and of each URL with one of its parameters left out.
     parameters: the novelty of pages whose URL differs from an earlier one only in that parameter.
-    next_time: the time until which the last page is deferred that was deferred because of its URL alone.
+    next_time: the time that was last assigned to a page deferred because of its URL alone.
     has_queries: whether any URL had a query.
     """
 
@@ -181,9 +181,9 @@ class NoveltyMemory:
         return new_hashes / len(sample)
 
     def learn_parameters(self, url: Url, novelty: float) -> bool:
-        """Return whether a fetched URL differs from an earlier one only in a parameter; count it for that one.
+        """Return whether a fetched URL differs from an earlier one only in a parameter, and learn about that parameter.
 
-        novelty: the share of new text of its page.
+        novelty: the share of new text of the page.
         """
         variants = [(name, _hash_url(other)) for name, other in drop_each_parameter(url)]
         known_names = [name for name, number in variants if number in self.fetched_urls]
@@ -203,7 +203,7 @@ class NoveltyMemory:
         return is_duplicate
 
     def _remember_url(self, seen: SeenHashes, url: Url, variants: Sequence[tuple[str, int]]) -> None:
-        """Remember a URL and its variants; on a site without query parameters, this is not necessary."""
+        """Remember a URL and its variants, once the site has query parameters. variants: names and hashes."""
         self.has_queries = self.has_queries or bool(variants)
         if self.has_queries:
             seen.add([_hash_url(url), *(number for _, number in variants)])
@@ -226,7 +226,7 @@ def _hash_url(url: str) -> int:
 
 
 def sample_text(content: PageContent, body: bytes, *, url: Url) -> Sample:
-    """Return the smallest hashes of the three-word shingles in the lines of a text; without text, a hash of the bytes.
+    """Return the SAMPLE_SIZE smallest hashes of the three-word shingles of a text; without text, a hash of the bytes.
 
     No shingle spans two lines, so the same lines in another order are not new. Words with a digit, and the words of the
     page's own URL, are replaced by a wildcard, because each page of a calendar names another day, and "/x was not
@@ -266,8 +266,9 @@ def has_repeated_folders(url: Url) -> bool:
 
 
 def drop_each_parameter(url: Url) -> list[tuple[str, str]]:
-    """Return the URL without each of its query parameters in turn, the others sorted: pairs of name and URL.
+    """Return, for each query parameter of a URL, its name and the URL without it, with the other parameters sorted.
 
+    The list is empty for a URL with more than MAX_URL_PARAMETERS parameters.
     Source of the comparison: Bar-Yossef, Keidar, Schonfeld, "Do not crawl in the DUST", WWW 2007.
     """
     if "?" not in url:

@@ -22,10 +22,12 @@ from crawler.core.page.outline import Block, BlockKind, BlockList
 MAX_WORDS = 256  # hashes stored per text, the smallest ones (Broder, 1997)
 MAX_DIFFERENT_WORDS = 4  # between two copies of one text: a name, a code, the requested address
 MIN_COMMON_SHARE = 0.9  # of the words of both texts together, if that allows more than MAX_DIFFERENT_WORDS to differ
-MIN_BOILERPLATE_BLOCKS = 2  # blocks of boilerplate in the Snapshot; with fewer, it shows nothing about a response
+MIN_BOILERPLATE_BLOCKS = 2  # blocks of boilerplate in the Snapshot; fewer show nothing about a response
 MIN_BOILERPLATE_SHARE = 0.8  # of these blocks must remain in a response that has the site's boilerplate
-MIN_NUMBERS_SHARE = 0.5  # of numbers and codes among the words of a text, from which on they count
-MIN_NUMBERS = 20  # minimum number of them: a short notice may consist of an incident number and a time
+# Words with a digit count only if they have this share of a text's words and are at least this many: a short notice may
+# consist of an incident number and a time.
+MIN_NUMBERS_SHARE = 0.5
+MIN_NUMBERS = 20
 MAX_KEPT_SHARE = 0.25  # if less of a page's own text remains, it counts as replaced completely
 
 _LAST_HASH = (1 << 32) - 1
@@ -71,9 +73,10 @@ def are_similar(first: TextSketch, second: TextSketch, *, ignored: TextSketch = 
 def sketch_blocks(blocks: Iterable[Block], *, is_seed: bool = False) -> TextSketch:
     """Return a sketch of the words of some blocks.
 
-    Words with a digit are times and incident numbers and are left out. If a text consists of them (a price list, a
-    timetable, results), they are kept, because otherwise all such pages would have the same sketch.
-    is_seed: leave them out in any case, because a seed is compared with texts that replace other pages.
+    Words with a digit are mostly times and incident numbers and are left out. If at least half of a text's words are
+    such (a price list, a timetable, results), they are kept, because otherwise all such pages would have the same
+    sketch.
+    is_seed: whether to leave them out in any case, because a seed is compared with texts that replace other pages.
     """
     words = [word.casefold() for block in blocks for word in split_words(block)]
     with_digits = {word for word in words if not word.isalpha() and any(map(str.isdigit, word))}
@@ -84,7 +87,7 @@ def sketch_blocks(blocks: Iterable[Block], *, is_seed: bool = False) -> TextSket
 
 
 def sketch_url(url: Url) -> TextSketch:
-    """Return a sketch of the words of a URL, which its page may repeat ("/x was not found")."""
+    """Return a sketch of the words of a URL, which the response may repeat ("/x was not found")."""
     return _keep_smallest({_hash_word(word) for word in re.findall(r"\w+|[^\w\s]", url.casefold())})
 
 
@@ -104,7 +107,7 @@ def select_boilerplate(page: BlockList, mask: NoiseMask) -> tuple[Block, ...]:
 
 
 def keeps_boilerplate(before: BlockList, after: BlockList, mask: NoiseMask) -> bool:
-    """Return whether the site's boilerplate is still on a page; False if too little boilerplate is known.
+    """Return whether the site's boilerplate is still on a page; False if the page had too little of it.
 
     A response that replaces a page rarely has the site's menus and footer.
     """
@@ -145,7 +148,7 @@ def _keep_smallest(hashes: set[int]) -> TextSketch:
 
 MIN_PAGES = 3  # with different texts before and the same text now, which is then attributed to the site
 SHARED_WITHIN = timedelta(days=1)  # maximum time between two of these pages, until there are MIN_PAGES
-# After that, the text is remembered for this long since the last page that had it.
+# Once there are MIN_PAGES, the text is remembered for this long after the last page that had it.
 MAX_TEXT_AGE = timedelta(days=30)
 MAX_SHARED_TEXTS = 32  # per domain; the oldest are dropped first
 MIN_WORDS_WITHOUT_SNAPSHOT = 5  # of a page without a Snapshot; shorter texts are equal by chance
@@ -168,11 +171,11 @@ class SoftError(StrEnum):
     REPLACED = "replaced"  # another text of similar length, without the site's boilerplate
 
 
-# How long the content is withheld since the first visit with a soft error. A visit that finds it after that makes it
-# the page's next version; one is scheduled for this time.
+# How long the content of a soft error is withheld, from the first visit that found it. A visit is scheduled for the end
+# of this time; content that is still there becomes the page's next version.
 MAX_WITHHELD = timedelta(days=2)
-# After this many visits in a row, the content is accepted sooner. The pauses start at one hour and double: 5 visits
-# take 15 hours.
+# After this many visits in a row with the soft error, the content is accepted sooner. The pauses start at one hour and
+# double: 5 visits take 15 hours.
 VISITS_UNTIL_ACCEPTED = {SoftError.SHRUNK: 2, SoftError.REPLACED: 2, SoftError.TRUNCATED: 5, SoftError.BLANK: 5}
 VISITS_UNTIL_GONE = 2  # for a soft 404, as for a 404
 
@@ -199,12 +202,12 @@ class SharedText:
 class SoftErrorMemory:
     """What a domain's soft errors have shown so far: texts that replace its pages. Immutable and bounded.
 
-    not_found_text: the text of the last response to a not-found probe; empty if its status was 404.
+    not_found_text: a sketch of the last response to a not-found probe; empty if its status was 404.
     answered_probe_at: when that probe was sent; None if none was answered yet.
-    front_page_text: the text of a seed.  shows_front_page: whether unknown paths return the front page.
-    probed_at, probe_wait: when the last probe was sent, and how long no other one is sent.
-    good_visits: visits since the probe that found other pages intact, counted up to MIN_PAGES.
-    replaced_groups: groups of pages in which one page had its text replaced permanently.
+    front_page_text: a sketch of a seed.  shows_front_page: whether unknown paths return the front page.
+    probed_at, probe_wait: when the last probe was sent, and how long no other one is sent after it.
+    good_visits: the number of visits to intact pages since the answered probe, counted up to MIN_PAGES.
+    replaced_groups: groups (see Target.group) with a page whose text was replaced permanently.
     """
 
     shared_texts: tuple[SharedText, ...] = ()
@@ -219,7 +222,7 @@ class SoftErrorMemory:
 
     @property
     def is_proven(self) -> bool:
-        """Return whether other pages were intact since the probe; then its response is not a site-wide block page."""
+        """Return whether pages were intact since the probe; then its response does not replace the whole site."""
         return self.good_visits >= MIN_PAGES
 
 
@@ -237,8 +240,8 @@ class SoftErrorSignals:
     is_empty: the body has no bytes.  is_blank: the page has no text, and had some.
     has_password_field: the page has a password field, and the Snapshot had none.
     changes_often: the page probably changes within a day, so a new text is expected.
-    keeps_boilerplate: the site's boilerplate is unchanged, or only numbers differ.
-    group: the page's group.  is_seed: the page is a seed of the domain.
+    keeps_boilerplate: the text was replaced, but the site's boilerplate was not, or only words with digits differ.
+    group: see Target.group.  is_seed: the page is a seed of the domain.
     """
 
     own_text: TextSketch
@@ -293,7 +296,7 @@ def _recognize_fetched_page(
 ) -> SoftError | None:
     """Return the soft error of a page whose own text was replaced completely, or None.
 
-    If nothing but the replacement is suspicious and a recent not-found probe returned another text, there is none.
+    Return None if only the replacement is suspicious, and the text is not that of a recent not-found probe.
     """
     if replacement.after == 0:
         return SoftError.BLANK  # only boilerplate is left
@@ -328,7 +331,7 @@ def _recognize_first_visit(signals: SoftErrorSignals, memory: SoftErrorMemory, *
 
 
 def is_shared(signals: SoftErrorSignals, soft_errors: SoftErrorMemory, *, now: datetime) -> bool:
-    """Return whether enough pages, including this one, turned into the page's text recently."""
+    """Return whether the texts of enough pages, including this one, were recently replaced by this text."""
     shared_text = _find_shared_text(signals, soft_errors, now=now)
     return shared_text is not None and len({*shared_text.previous_digests, signals.snapshot_digest}) >= MIN_PAGES
 
@@ -361,7 +364,7 @@ def remember_shared_text(soft_errors: SoftErrorMemory, signals: SoftErrorSignals
 def is_probe_due(soft_errors: SoftErrorMemory, *, now: datetime, lacks_evidence: bool = False) -> bool:
     """Return whether a not-found probe may be sent to the domain.
 
-    lacks_evidence: only a probe can show whether a page has a soft error. Then the minimum wait applies.
+    lacks_evidence: only a probe can show whether a page has a soft error. Then the wait is at most MIN_PROBE_WAIT.
     """
     wait = min(soft_errors.probe_wait, MIN_PROBE_WAIT) if lacks_evidence else soft_errors.probe_wait
     return soft_errors.probed_at is None or now - soft_errors.probed_at >= wait
@@ -395,7 +398,7 @@ def record_probe_response(
 
 
 def record_good_visit(soft_errors: SoftErrorMemory, signals: SoftErrorSignals | None) -> SoftErrorMemory:
-    """Return the domain's memory after a page was found intact. signals: those in the response, or None."""
+    """Return the domain's memory after a page was found intact. signals: those in the response, if collected."""
     if signals is not None and signals.is_seed and signals.own_text:
         is_front = are_similar(soft_errors.not_found_text, signals.own_text, ignored=signals.ignored_words)
         soft_errors = replace(soft_errors, front_page_text=signals.own_text, shows_front_page=is_front)

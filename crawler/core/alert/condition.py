@@ -41,7 +41,7 @@ _NUMBER = re.compile(
     rf"[-\u2212+]?(?:\d{{1,3}}(?:[{_BLANKS}]\d{{3}})+(?!\d)|\d)[\d.,]*",
     re.ASCII,
 )
-MAX_DIGITS = 40  # longer ones are identifiers
+MAX_DIGITS = 40  # longer numbers are identifiers and are skipped
 
 
 class ConditionKind(StrEnum):
@@ -61,9 +61,10 @@ class ConditionKind(StrEnum):
 class Condition:
     """A condition on a page's text.
 
-    text: for APPEARS and DISAPPEARS: the text to find, ignoring case and white space, or an Expression after "re:".
-    bound: for BELOW and ABOVE: the bound of the first number in the text.
-    Raises ValueError with a message for the user if the text is empty or the expression is invalid.
+    text: for APPEARS and DISAPPEARS: the text to find, ignoring case and whitespace, or an Expression after "re:".
+    bound: for BELOW and ABOVE: the number that the first number in the page's text is compared with.
+    Raises ValueError with a message for the user if the text is empty or too long, or the expression is invalid or not
+    supported.
     """
 
     kind: ConditionKind

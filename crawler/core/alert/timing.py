@@ -158,9 +158,9 @@ def _convert_to_utc(day: date, at: time, zone: ZoneInfo) -> datetime:
 
 
 def compute_next_try(tries: int, *, retry_after: timedelta | None, now: datetime) -> datetime:
-    """Return when to send a message again, or any message to a receiver, after failures in a row.
+    """Return when to try again after failures in a row of one message or of one receiver.
 
-    The wait is 30 s after the first, and doubles up to an hour.
+    The wait is 30 s after the first failure, and doubles up to an hour.
     tries: the number of failures, 1 or more.
     retry_after: the wait that the receiver requests (Retry-After); up to MAX_RETRY_AFTER, it can extend the wait.
     """
@@ -169,7 +169,7 @@ def compute_next_try(tries: int, *, retry_after: timedelta | None, now: datetime
 
 
 def should_give_up(tries: int, *, waiting_since: datetime, now: datetime) -> bool:
-    """Return whether to give up a message.
+    """Return whether to give up a message that could not be delivered.
 
     tries: the number of failures.  waiting_since: when the message could first have been delivered.
     """

@@ -1,4 +1,4 @@
-"""The boilerplate of a domain: blocks on nearly all its pages, such as menus and footers.
+"""The boilerplate of a domain: blocks on nearly all pages, or all of one layout, such as menus and footers.
 
 Boilerplate is learned page by page. A block belongs to it as long as nearly every page with the block's path (the tags
 and classes around it) has the same text there. A menu that is edited on all pages is therefore one edit of the site,
@@ -16,10 +16,10 @@ from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.outline import Block
 
 MAX_COUNTED_BLOCKS = 2048  # per domain; also the maximum number of paths
-MAX_NEW_BLOCKS = 256  # maximum number of blocks not counted before, at the start of a page and again at its end
+MAX_NEW_BLOCKS = 256  # per page: blocks not counted before, at its start, and as many again at its end
 ENOUGH_PAGES = 3  # minimum number of distinct pages with a boilerplate block
 MIN_BOILERPLATE_SHARE = 0.8  # of the visits to pages with the block's path, since the block was first found
-MIN_PATH_SHARE = 0.05  # of all visits must be to pages with the path
+MIN_PATH_SHARE = 0.05  # of all visits: those to pages with the block's path
 ENOUGH_REPLACEMENTS = 3  # successive boilerplate texts at a path, after which its text is expected to rotate
 MIN_ROTATING_PAGES = 2  # minimum number of distinct pages with a boilerplate block at such a path
 
@@ -29,7 +29,7 @@ class BlockCount:
     """How often a block was found.
 
     path: the block's css_path.  pages: the first distinct pages with the block, at most ENOUGH_PAGES.
-    first_visit, last_visit: the first and last visit that found it, as numbers in the visits to pages with its path.
+    first_visit, last_visit: the first and last visit that found it, numbered among the visits to pages with its path.
     visits: how many visits found it.  was_boilerplate: whether the block is boilerplate or was before.
     """
 
@@ -56,7 +56,7 @@ class Boilerplate:
     total_visits: int = 0
 
     def contains(self, form: int) -> bool:
-        """Return whether a block is on nearly all pages now."""
+        """Return whether a block is boilerplate now: on nearly all pages with its path."""
         count = self.counts.get(form)
         return self._has_common_path(count) and _is_boilerplate(count, self.visits_by_path)
 
@@ -72,7 +72,7 @@ class Boilerplate:
         return count.was_boilerplate or count.visits >= min_share * visits_since
 
     def was_boilerplate(self, form: int) -> bool:
-        """Return whether a block was ever on nearly all pages."""
+        """Return whether a block is or was boilerplate."""
         count = self.counts.get(form)
         return count is not None and count.was_boilerplate
 
@@ -90,7 +90,7 @@ class Boilerplate:
     def is_rotating_text(self, form: int) -> bool:
         """Return whether a block is the current text of a path where boilerplate rotates, such as news of the day.
 
-        It must be on MIN_ROTATING_PAGES pages, and found by nearly all visits since.
+        The block must be on MIN_ROTATING_PAGES pages, and nearly all visits since its first must have found it.
         """
         count = self.counts.get(form)
         if count is None or self.replacements.get(count.path, 0) < ENOUGH_REPLACEMENTS:
@@ -126,7 +126,7 @@ def learn_page(boilerplate: Boilerplate, page: PageKey, blocks: Sequence[tuple[i
     replacements = dict(boilerplate.replacements)
     for form, path in {form: path for path, form in blocks if path in visits}.items():
         count = counts.pop(form, None)
-        if count is None or count.last_visit > visits[path]:  # or its path was dropped in the meantime
+        if count is None or count.last_visit > visits[path]:  # the path was dropped in between
             count = BlockCount(path, (), first_visit=visits[path], last_visit=visits[path], visits=0)
         gap = visits[path] - count.last_visit - 1
         pages = count.pages if page in count.pages or len(count.pages) >= ENOUGH_PAGES else (*count.pages, page)
@@ -158,7 +158,7 @@ def _replaces_boilerplate(count: BlockCount, counts: Mapping[int, BlockCount]) -
 def _select_blocks_to_count(boilerplate: Boilerplate, blocks: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
     """Return the blocks of a page to count: those counted before, and new ones at the start and the end of the page.
 
-    Boilerplate is mostly there. If all were counted, a table of thousands of blocks would displace all boilerplate.
+    Boilerplate is mostly at both ends. If all new blocks were counted, a table with thousands would displace it.
     """
     if len(blocks) <= 2 * MAX_NEW_BLOCKS:
         return blocks
@@ -170,8 +170,8 @@ def _select_blocks_to_count(boilerplate: Boilerplate, blocks: Sequence[tuple[int
 def _trim_counts(counts: Mapping[int, BlockCount]) -> Mapping[int, BlockCount]:
     """Return at most MAX_COUNTED_BLOCKS counts.
 
-    Only blocks of the half that was not found for longest are dropped, the least frequent first. So a redesigned site
-    can fill the other half with its new boilerplate. Blocks that were boilerplate are dropped last, because the
+    Only blocks of the half that has not been found for longest are dropped, the least frequent first. So a redesigned
+    site can fill the other half with its new boilerplate. Blocks that were boilerplate are dropped last, because the
     Snapshots of pages not visited since still contain them.
     """
     surplus = len(counts) - MAX_COUNTED_BLOCKS

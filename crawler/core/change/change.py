@@ -27,9 +27,9 @@ class Evidence(StrEnum):
     """The evidence that decided a verdict. Cheaper evidence is tried first."""
 
     NOT_MODIFIED = "not_modified"  # a 304
-    HEAD = "head"  # Content-Length and Last-Modified of a HEAD request
+    HEAD = "head"  # Content-Length and Last-Modified of the response to a HEAD request
     BYTES = "bytes"
-    TEXT = "text"  # text and links of the whole page are equal
+    TEXT = "text"  # text and links of the whole page
     VOLATILE = "volatile"  # a second fetch proved that the differing words differ from fetch to fetch
     RULE = "rule"  # a user's rule ignores what differs
     MARKUP = "markup"  # only the markup differs, no block
@@ -81,7 +81,7 @@ def judge_versions(before: Version | None, after: Version, compared: ComparedBlo
 
     Comparing with the last visit instead would miss a page that changes in many small steps.
     before: None for a page without a Snapshot.
-    compared: None if the Snapshot's blocks are no longer available. Then only the main text and the page's shape count.
+    compared: None if the Snapshot's blocks are no longer available. Then only main text and shape (Evidence) count.
     If a version has no text (an image, an empty page), the bytes decide. A page that is to be recrawled in full has no
     stored digest of its bytes; for it, the bytes decide from the next visit on.
     """

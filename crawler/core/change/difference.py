@@ -14,7 +14,8 @@ from crawler.core.noise.words import split_words
 from crawler.core.page.fingerprint import compute_fingerprint, count_distance_bits
 from crawler.core.page.outline import Block, BlockKind, BlockList, BlockPair
 
-# If both versions have more blocks of one path between two equal blocks, and their numbers differ, pairing is a guess.
+# If both versions have more blocks of one path than this between two equal blocks, and not equally many, then pairing
+# them is a guess.
 MAX_PAIRED_BY_ORDER = 8
 
 
@@ -99,8 +100,9 @@ def _find_guessed_blocks(old: BlockList, new: BlockList) -> Iterator[Block]:
     """
     if min(len(old), len(new)) <= MAX_PAIRED_BY_ORDER:
         return
-    were, are = Counter(_list_paths_and_kinds(old)), Counter(_list_paths_and_kinds(new))
-    unsure = {kind for kind, n in were.items() if n != are[kind] and min(n, are[kind]) > MAX_PAIRED_BY_ORDER}
+    old_counts, new_counts = Counter(_list_paths_and_kinds(old)), Counter(_list_paths_and_kinds(new))
+    pairs = ((key, n, new_counts[key]) for key, n in old_counts.items())
+    unsure = {key for key, n, m in pairs if n != m and min(n, m) > MAX_PAIRED_BY_ORDER}
     yield from (block for block in (*old, *new) if (block.css_path, block.kind) in unsure)
 
 
@@ -114,12 +116,13 @@ def compute_block_forms(page: BlockList, volatile: VolatileContent) -> list[tupl
 
 
 def select_significant(diff: Difference, mask: NoiseMask, *, then: datetime, now: datetime) -> Difference:
-    """Return the part of a difference that is the page's own: no volatile content, boilerplate or date of the visit.
+    """Return the part of a difference that is the page's own.
 
+    Left out are volatile content, boilerplate, edits of the site, and dates and times that follow from the visits.
     then, now: when the old and the new version were fetched.
     """
     significant_pairs: list[BlockPair] = []
-    for before, after in sorted(diff.sides, key=all):  # a replaced block with only one significant side comes last
+    for before, after in sorted(diff.sides, key=all):  # pairs come last; one that loses a side follows single blocks
         edit = mask.template_edits.get(mask.compute_edit_key((before, after))) if mask.template_edits else None
         if edit is not None and edit.is_confirmed:
             continue
@@ -135,7 +138,7 @@ def select_significant(diff: Difference, mask: NoiseMask, *, then: datetime, now
 
 
 def _is_insignificant(before: Block, after: Block, mask: NoiseMask, *, then: datetime, now: datetime) -> bool:
-    """Return whether both blocks are boilerplate, are known to alternate, or differ only in a date or time."""
+    """Return whether both blocks are or were boilerplate, are known to alternate, or differ only in a date or time."""
     boilerplate, old, new = mask.boilerplate, mask.compute_form(before), mask.compute_form(after)
     if boilerplate.was_boilerplate(old) and (boilerplate.was_boilerplate(new) or boilerplate.is_rotating_text(new)):
         return True
@@ -143,6 +146,7 @@ def _is_insignificant(before: Block, after: Block, mask: NoiseMask, *, then: dat
 
 
 def differs_only_in_time(before: Block, after: Block, mask: NoiseMask, *, then: datetime, now: datetime) -> bool:
+    """Return whether two blocks differ only in the date or time of the visits, a build stamp or an elapsed time."""
     if before.kind is not after.kind or after.kind is BlockKind.LINK:
         return False
     one, other = mask.volatile.mask_pair(before, after)

@@ -1,9 +1,9 @@
 """Edits of the site rather than of a page, such as a new menu entry. Each edit is reported once, for the site.
 
-Boilerplate edits change blocks on nearly all pages. They are reported as soon as a new block has become boilerplate, or
-an old one is no longer boilerplate. Template edits change lists that only some pages share, such as the menu of one
-language or section, which are too few for boilerplate. A template edit is recognized by two things: its position in a
-list whose other entries are on several pages, or in the target of a link; and a second page with the same edit.
+Boilerplate edits change boilerplate. They are reported as soon as a new block has become boilerplate, or an old one is
+no longer boilerplate. Template edits change lists that too few pages share for boilerplate, such as the menu of one
+language or section. Two things together show a template edit: its position (in a list whose other entries are on
+several pages, or as the target of a link), and a second page with the same edit.
 """
 
 import re
@@ -17,7 +17,7 @@ from crawler.core.http.urls import PageKey, Url, compute_page_key, get_path_and_
 from crawler.core.noise.words import keep_newest
 from crawler.core.page.outline import Block
 
-ENOUGH_EDIT_PAGES = 2  # distinct pages with the same template edit; two suffice, because its position is evidence too
+ENOUGH_EDIT_PAGES = 2  # distinct pages with one template edit; two suffice, because the position is evidence too
 LANGUAGE = re.compile(r"/([a-z]{2}(?:-[a-z]{2,4})?)/")  # the first path segment of a translated page
 INDEX = re.compile(r"/index\.[a-z]+$")
 
@@ -27,7 +27,7 @@ class TemplateEdit:
     """A template edit and the first pages that have it, at most ENOUGH_EDIT_PAGES.
 
     language: the language of the first page.
-    old_form: the removed or replaced block, as hashed by boilerplate.compute_form, or None.
+    old_form: the removed or replaced block, as hashed by boilerplate.compute_form; None if a block was only added.
     last_at: when a page with the edit was last visited.  is_link_target: whether only a link's target changed.
     visits_with_old_block: visits to other pages in the language that still had the old block.
     """
@@ -71,7 +71,7 @@ def compute_translation_key(url: Url) -> PageKey:
 
 MAX_CANDIDATES = 2048  # blocks added or removed on too few pages so far; the oldest are dropped first
 MAX_REPORTED = 2048  # reported blocks; the oldest are dropped first
-# Edits at a path are no longer reported after more than ENOUGH_REPLACEMENTS in a row, each within this time.
+# Of edits in a row at one path, each within this time after the last, only the first ENOUGH_REPLACEMENTS are reported.
 MUTE_WINDOW = timedelta(days=30)
 
 BlockKey = int  # the form (compute_form) of an added block, or the complement (~form) of a removed block's form
@@ -98,7 +98,8 @@ class BoilerplateEdits:
     """The edits of one domain so far. Immutable and bounded.
 
     candidates: added or removed blocks, each with the first few pages where this happened.
-    reported: the keys of reported blocks.  repeats: how often in a row each path was reported, and when last.
+    reported: the keys of reported blocks.  repeats: the number of edits in a row at each path (see MUTE_WINDOW), and
+    when the last one was due.
     pending: edits not reported yet, with the pages that have them; cleared by each report.
     """
 
@@ -119,7 +120,7 @@ def learn_edits(
     before: Boilerplate,
     after: Boilerplate,
 ) -> BoilerplateEdits:
-    """Count the pages on which a block appeared or disappeared; from ENOUGH_PAGES on, it may be a boilerplate edit.
+    """Count the pages on which a block appeared or disappeared; with ENOUGH_PAGES, it may be a boilerplate edit.
 
     changes: the differing blocks of the page.  before, after: the boilerplate without and with this visit.
     Counting starts only with an added block that was not boilerplate, or with a removed block that was.
@@ -130,8 +131,8 @@ def learn_edits(
         if side is None or side[1] in edits.reported:
             return False
         key = side[1]
-        is_new = before.contains(~key) if key < 0 else not before.contains(key)
-        if key not in candidates and not is_new:
+        is_candidate = before.contains(~key) if key < 0 else not before.contains(key)
+        if key not in candidates and not is_candidate:
             return False
         pages = candidates.pop(key, ())
         candidates[key] = pages if page in pages or len(pages) >= ENOUGH_PAGES else (*pages, page)
@@ -140,7 +141,7 @@ def learn_edits(
     for was, now in changes:
         is_removal, is_addition = count_edit(was), count_edit(now)
         if is_removal and now is not None:
-            # The new block was added on enough pages before.
+            # The new block is part of the edit too if it was added on enough pages before.
             is_addition = is_addition or len(candidates.get(now[1], ())) >= ENOUGH_PAGES
         edited = now if is_addition else was if is_removal else None
         if edited is not None:
@@ -152,7 +153,7 @@ def learn_edits(
 
 
 def add_template_edit(edits: BoilerplateEdits, change: BoilerplateChange, pages: Iterable[PageKey]) -> BoilerplateEdits:
-    """Add an edit that only some pages share to the edits to report, unless it was reported already."""
+    """Make a template edit pending, unless it is pending or was reported."""
     keys = _list_keys(change)
     if not keys or any(key in edits.reported or key in edits.pending for key in keys):
         return edits
@@ -160,7 +161,7 @@ def add_template_edit(edits: BoilerplateEdits, change: BoilerplateChange, pages:
 
 
 def pop_due_edit(edits: BoilerplateEdits, *, at: datetime) -> tuple[BoilerplateEdit | None, BoilerplateEdits]:
-    """Return the site edit to report now, if any, and the edits in which it is marked as reported."""
+    """Return the pending edits as one edit to report, if any, and the edits with those marked as reported."""
     if not edits.pending:
         return None, edits
     pending = [*edits.pending.values()]

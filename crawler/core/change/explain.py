@@ -22,7 +22,7 @@ class MaskReason(StrEnum):
     NOISE = "noise"  # this exact block appeared or disappeared within seconds
     UNSTABLE = "unstable"  # the text at its path differs from fetch to fetch
     BOILERPLATE = "boilerplate"  # boilerplate, now or in the past
-    DATE = "day"  # it contains the date of the visit
+    DATE = "day"  # only the date of the visit differs
     RULE = "rule"  # a user's rule ignores it, or watches other blocks
 
 
@@ -56,7 +56,7 @@ def explain_blocks(
 ) -> list[ExplainedBlock]:
     """Explain what is masked in each block of a page.
 
-    view: the user's rules on what to compare.  visible_blocks: the blocks that it keeps.
+    view: the user's rules on what to compare.  visible_blocks: the blocks that the view keeps.
     blocks_by_rule: the blocks that each rule of the view keeps on its own, to find the rule that excludes a block.
     """
     remaining = Counter(visible_blocks)

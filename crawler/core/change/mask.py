@@ -63,12 +63,12 @@ class NoiseMask:
         return compute_form(block, self.volatile.mask_words(block))
 
     def compute_edit_key(self, sides: BlockPair) -> int:
-        """Return a key for a pair of an old and a new block that is the same on each page."""
+        """Return a key for a pair of an old and a new block. The same edit has the same key on all pages."""
         was, now = (block and self.compute_form(block) for block in sides)
         return hash_text(f"{was} {now}")
 
     def is_boilerplate(self, block: Block) -> bool:
-        """Return whether a block is on nearly all pages now."""
+        """Return whether a block is boilerplate now; see `Boilerplate.contains`."""
         return self.boilerplate.contains(self.compute_form(block))
 
     def is_noise(self, block: Block) -> bool:
@@ -80,6 +80,7 @@ NO_MASK = NoiseMask()
 
 
 def compute_variant_key(page: PageKey, form: int) -> int:
+    """Return the key of a block of a page in Variants. form: see `NoiseMask.compute_form`."""
     return hash_text(f"{page.hex()} {form}")
 
 
@@ -102,6 +103,6 @@ def learn_variants(before: Variants, *, removed: AbstractSet[int], added: Abstra
 
 
 def count_returns(variants: Variants, key: int) -> int:
-    """Return how often a block came back to its page."""
+    """Return how often a block came back to its page. key: see `compute_variant_key`."""
     variant = variants.get(key)
     return variant.returns if variant is not None else 0

@@ -36,19 +36,19 @@ from crawler.core.noise.second_fetch import count_changes, learn_from_second_fet
 from crawler.core.noise.words import keep_newest, select_numbers
 from crawler.core.page.outline import Block, BlockKind, BlockList, BlockPair, is_watched
 
-MAX_SECOND_FETCHES = 2  # per visit; of a few banners in rotation, two fetches may show the same one
+MAX_SECOND_FETCHES = 2  # per visit; with only one, both fetches may show the same of a few banners in rotation
 MAX_SECOND_FETCHES_IN_DOUBT = 4  # if one pair of fetches differs and another does not
 FREE_SECOND_FETCHES = 60  # second fetches of a domain before the quota applies; two are needed to prove anything
 SECOND_FETCH_SHARE = 0.15  # further second fetches per comparison
-# Multiplies the quota for blocks that differed in an earlier second fetch: one more will probably mask them.
+# Multiplies the quota for blocks that differed in an earlier second fetch: another one will probably mask them.
 LIKELY_QUOTA_FACTOR = 2
-# between visits to two pages with the same template edit; with a small budget, visiting all pages takes weeks
+# Maximum time between visits to two pages with the same template edit. A small budget visits all pages only in weeks.
 MAX_EDIT_GAP = timedelta(days=30)
 MIN_LIST_BLOCKS = 4  # blocks of one path and kind on a page; fewer may be fields of the page itself
-# blocks of one list that are examined; a menu has fewer, and an index of thousands would be expensive
+# Blocks of one list that are examined. A menu has fewer, and an index of thousands would be expensive.
 MAX_LIST_BLOCKS = 64
 MIN_SHARED_PART = 0.6  # minimum share of a list's blocks that are on several pages
-MIN_SHARE_AT_PATH = 0.1  # of the visits to pages with its path; a rarer block is on several pages by chance
+MIN_SHARE_AT_PATH = 0.1  # of the visits to pages with a block's path; a rarer block is on several pages by chance
 MAX_TEMPLATE_EDITS = 2048  # counted per domain; the oldest are dropped first
 MAX_CHANGES = 64  # per visit; if there are more, the page was rewritten, and none is a template edit
 
@@ -189,8 +189,8 @@ def _count_template_edits(
     changes = []
     for sides in islice(diff.sides, MAX_CHANGES + 1):
         key = mask.compute_edit_key(sides)
-        is_open = key in mask.template_edits or not significant_blocks.isdisjoint(sides)
-        if is_open and _may_be_template_edit(sides, mask, pages=diff.block_lists):
+        is_relevant = key in mask.template_edits or not significant_blocks.isdisjoint(sides)
+        if is_relevant and _may_be_template_edit(sides, mask, pages=diff.block_lists):
             changes.append((key, sides))
     mask = learn_template_edits(mask, changes, observation, forms=forms)
     edits = mask.edits
@@ -204,7 +204,7 @@ def _count_template_edits(
 def _may_be_template_edit(sides: BlockPair, mask: NoiseMask, *, pages: tuple[BlockList, BlockList]) -> bool:
     """Return whether a change may be a template edit: a new link target, or an edited entry of a shared list.
 
-    If a number differs, it is a price or a version, not a template edit.
+    An entry in which a number differs is a price or a version, not a template edit.
     pages: all blocks of both versions.
     """
     if _is_link_target_change(sides):
@@ -244,8 +244,8 @@ def learn_template_edits(
     for key, sides in changes if len(keys) <= MAX_CHANGES else ():
         template_edit = edits.pop(key, None)
         if template_edit is None or observation.at - template_edit.last_at > MAX_EDIT_GAP:
-            was = None if sides[0] is None else mask.compute_form(sides[0])
-            template_edit = TemplateEdit(language, was, _is_link_target_change(sides), (), observation.at)
+            old_form = None if sides[0] is None else mask.compute_form(sides[0])
+            template_edit = TemplateEdit(language, old_form, _is_link_target_change(sides), (), observation.at)
         pages = template_edit.pages
         is_counted = page in pages or len(pages) >= ENOUGH_EDIT_PAGES
         edits[key] = replace(template_edit, pages=pages if is_counted else (*pages, page), last_at=observation.at)
@@ -255,13 +255,13 @@ def learn_template_edits(
 
 
 def pop_boilerplate_edit(mask: NoiseMask, *, at: datetime) -> tuple[BoilerplateEdit | None, NoiseMask]:
-    """Return the site edit to report now, if any, and the mask in which it is marked as reported."""
+    """Return the edit of the site to report now, if any, and the mask in which it is marked as reported."""
     edit, edits = pop_due_edit(mask.edits, at=at)
     return edit, mask if edits is mask.edits else replace(mask, edits=edits)
 
 
 def _list_boilerplate_changes(diff: Difference, mask: NoiseMask, seen: Observation) -> Iterator[BoilerplateChange]:
-    """Yield all differing blocks except volatile ones and those that differ only in a date or time."""
+    """Yield all differing blocks with their keys, except volatile ones and those that differ only in a date or time."""
     for was, now in diff.sides:
         if was and now and seen.then and differs_only_in_time(was, now, mask, then=seen.then, now=seen.at):
             continue

@@ -9,8 +9,8 @@ import numpy as np
 
 from crawler.core.page.fingerprint import Fingerprint, count_distance_bits
 
-# Maximum distance of near duplicates, of 64 bits (Manku, Jain, Das Sarma, WWW 2007). The search by quarters finds no
-# more: if at most three bits differ, at least one of the four quarters is equal.
+# Maximum number of the 64 bits that differ in near duplicates (Manku, Jain, Das Sarma, WWW 2007). The search by
+# quarters finds all of them: if at most three bits differ, at least one of the four quarters is equal.
 NEAR_BITS = 3
 QUARTERS = 4
 MIN_VECTOR_SIZE = 50  # fingerprints in one band; with fewer, a loop is faster than numpy
@@ -76,8 +76,8 @@ def group_duplicates(pages: Mapping[Fingerprint, int], *, tolerance_bits: int) -
     tolerance_bits: the maximum distance from a group's canonical fingerprint, 0 to NEAR_BITS.
     The fingerprint with the most pages becomes canonical; each fingerprint near a canonical one joins the nearest.
     Distances do not chain: pages that differ gradually form many groups. Canonical fingerprints are never near each
-    other. If all fingerprints near a canonical one joined other groups, its group contains them too. So every page that
-    is near another page is in a group.
+    other. If all fingerprints near a canonical one of a single page joined other groups, its group contains them too.
+    So every page that is near another page is in a group.
     """
     members_by_canonical: dict[Fingerprint, list[Fingerprint]] = {}
     index, joined = BandIndex(), BandIndex()

@@ -18,8 +18,8 @@ from crawler.core.page.outline import Block, BlockKind, BlockList
 MIN_WORD_SIMILARITY = 0.4  # minimum Dice coefficient of two blocks' words, to show one as an edit of the other
 # Pairs of blocks between two equal blocks that are compared by words; if there are more, blocks are paired by path.
 MAX_COMPARED_PAIRS = 4096
-MAX_TOKENS = 10_000  # words and separators of a block, which take a tenth of a second; longer ones are replaced in full
-MAX_ALIGNED_CHARS = 500_000  # of all changed blocks, both versions; further ones are shown as replaced in full
+MAX_TOKENS = 10_000  # words and separators of a block, compared in 0.1 s; a longer block is shown as replaced in full
+MAX_ALIGNED_CHARS = 500_000  # of all changed blocks, both versions; further blocks are shown as replaced in full
 CONTEXT_BLOCKS = 1  # unchanged blocks shown before and after a change
 ELLIPSIS = "…"
 
@@ -112,7 +112,7 @@ class PageDiff:
 
     @property
     def changed_blocks(self) -> Iterator[BlockDiff]:
-        """Return all blocks that are not unchanged, in order."""
+        """Return all changed, added, removed and moved blocks, in order."""
         return (block for hunk in self.hunks for block in hunk.blocks if block.status is not BlockStatus.UNCHANGED)
 
 
@@ -157,7 +157,7 @@ def diff_words(before: str, after: str, *, kind: BlockKind = BlockKind.TEXT) -> 
 
 
 def shorten_runs(runs: Sequence[WordRun], *, context_chars: int, max_chars: int) -> tuple[WordRun, ...]:
-    """Shorten runs to fit one or two lines, with an ellipsis for each omission. Words are not cut.
+    """Shorten runs to fit one or two lines, with an ellipsis for each omission. Only long words are cut.
 
     context_chars: characters to keep on each side of a change.  max_chars: characters to keep of an added or removed
     run.
@@ -183,7 +183,7 @@ def cut_around_change(before: str, after: str, *, max_chars: int) -> tuple[str, 
 
 
 def cut_at_word(text: str, max_chars: int) -> str:
-    """Return the beginning of a text up to the end of a word, with an ellipsis if something is cut."""
+    """Return a text cut to max_chars, at a space if one is in the second half, with an ellipsis if something is cut."""
     if len(text) <= max_chars:
         return text
     beginning = text[:max_chars]
@@ -192,7 +192,7 @@ def cut_at_word(text: str, max_chars: int) -> str:
 
 
 def cut_start_at_word(text: str, max_chars: int) -> str:
-    """Return the end of a text from the start of a word, with an ellipsis if something is cut."""
+    """Return the end of a text as `cut_at_word` does the start, at a space if one is in the first half."""
     if len(text) <= max_chars:
         return text
     ending = text[-max_chars:] if max_chars else ""

@@ -2,5 +2,5 @@
 
 It is learned from second fetches, seconds after the first (`learn_from_second_fetch`), from numbers that grow exactly
 with time (`learn_relative_time`), and from build stamps (`learn_stamps`). Other differences between visits on different
-days prove nothing. This package uses core/page.
+days prove nothing. Of the other packages of core, this one uses core/http and core/page.
 """

@@ -11,7 +11,7 @@ from dataclasses import replace
 from crawler.core.noise.words import keep_newest
 from crawler.core.page.outline import Block, BlockKind, BlockList
 
-STEP = 128  # one row in this many is stored; backtracking computes the others again
+STEP = 128  # one row of the table in this many is stored; backtracking computes the others again
 
 
 def find_gaps(one: Sequence[Hashable], other: Sequence[Hashable]) -> Iterator[tuple[slice, slice]]:
@@ -70,7 +70,7 @@ def _count_common_ends(one: Sequence[Hashable], other: Sequence[Hashable]) -> tu
 def _find_longest_common(one: Sequence[Hashable], other: Sequence[Hashable]) -> list[tuple[int, int]]:
     """Return the longest common subsequence, as positions in both sequences.
 
-    Each row of the table is one long integer. A bit is 0 where the length grows from this entry of `other` to the next.
+    Each row of the table is one long integer. A bit is 0 if its entry of `other` makes the subsequence longer.
     Source: Hyyrö, "Bit-parallel LCS-length computation revisited", AWOCA 2004.
     """
     bits_by_entry: dict[Hashable, int] = {}
@@ -145,7 +145,7 @@ def learn_aliases(
 
 
 def _align_blocks(before: BlockList, after: BlockList) -> Iterator[tuple[Block, Block]]:
-    """Yield pairs of an old and a new block: those with equal texts and, in between, those in equal elements."""
+    """Yield pairs of an old and a new block: those with equal texts and, in between, those with equal tag paths."""
     old_keys, new_keys = ([(block.kind, block.tag_path, block.text) for block in blocks] for blocks in (before, after))
     end = slice(len(old_keys), None), slice(len(new_keys), None)
     i = j = 0

@@ -24,7 +24,7 @@ from crawler.core.page.outline import Block, BlockKind
 
 ENOUGH_DATES = 2  # comparisons in which only a date differed and it fit the visits, before it counts as a stamp
 ENOUGH_CLOCKS = 3  # the same for a time of day, which fits any visit
-MAX_MISSES = 4  # mismatches that count; each doubles these two
+MAX_MISSES = 4  # mismatches that count; each doubles ENOUGH_DATES and ENOUGH_CLOCKS
 TIME_ZONE_SLACK = timedelta(hours=14)  # a page does not name its time zone
 CACHE_SLACK = timedelta(days=1)  # a page may have been built this long before an older copy was fetched from a cache
 CONTEXT_WORDS = 3  # words on either side of the differing ones that may belong to the stamp
@@ -145,9 +145,9 @@ def _read_cluster(
             is_dated = bool(new_stamp.days) or new_stamp.instant is not None
             shape, min_visits = ("date", ENOUGH_DATES) if is_dated else ("clock", ENOUGH_CLOCKS)
             return shape, _fits_visits(old_stamp, new_stamp, then=then, now=now), min_visits
-    was, is_now = old[differing[0]], new[differing[0]]
-    is_age = len(differing) == 1 and _AGE.fullmatch(was) and _AGE.fullmatch(is_now)
-    return ("age", True, 0) if is_age and find_passed_units(int(is_now) - int(was), now - then) else None
+    old_word, new_word = old[differing[0]], new[differing[0]]
+    is_age = len(differing) == 1 and _AGE.fullmatch(old_word) and _AGE.fullmatch(new_word)
+    return ("age", True, 0) if is_age and find_passed_units(int(new_word) - int(old_word), now - then) else None
 
 
 def _is_date_word(word: str) -> bool:
@@ -276,7 +276,8 @@ def find_clock_words(before: Words, after: Words, *, then: datetime, now: dateti
 
     before, after: must have the same number of words.
     """
-    return frozenset(at for zone in _find_clocks(before, then) & _find_clocks(after, now) for at in zone[1])
+    clocks = _find_clocks(before, then) & _find_clocks(after, now)
+    return frozenset(at for _, positions in clocks for at in positions)
 
 
 def _find_clocks(words: Words, instant: datetime) -> frozenset[tuple[int, tuple[int, ...]]]:
@@ -298,7 +299,7 @@ def _find_clocks(words: Words, instant: datetime) -> frozenset[tuple[int, tuple[
 
 
 def _may_follow(digits: str, words: int) -> bool:
-    """Return whether a number may be the minute or second after a number that many words before it."""
+    """Return whether a number may be the minute or second that follows another. words: how many words after it."""
     return words <= 2 and len(digits) == 2 and int(digits) < 60
 
 

@@ -2,8 +2,8 @@
 
 It is learned from second fetches, seconds after the first: a difference between these two is not a change. A difference
 between visits on different days proves nothing: a price that changes daily remains a change. There are two exceptions:
-a number that grew by exactly the elapsed hours, days or weeks (relative_time.py), and a date between two visits that is
-the only difference, visit after visit (a build stamp, dates.py).
+a number that grew by exactly the elapsed time, such as hours or days (relative_time.py), and a date between two visits
+that is the only difference, visit after visit (a build stamp, dates.py).
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,7 +28,7 @@ from crawler.core.page.outline import Block, BlockKind, BlockList
 
 MAX_PATTERNS = 1024  # per domain; the oldest are dropped first
 MAX_PATHS = 4096  # entries per mapping by path, such as path_stats; the oldest are dropped first
-ENOUGH_STEADY = 3  # second fetches without a difference in a block, after which a change of it needs no further one
+ENOUGH_STEADY = 3  # second fetches without a difference in a block; after them, a change of it needs no second fetch
 
 UnconfirmedPatterns = Mapping[tuple[int, int], tuple[WordPattern, ...]]  # by path and number of words
 
@@ -42,7 +42,7 @@ class VolatileContent:
     unconfirmed_patterns: patterns found by a single second fetch; the block may have been edited in between.
     parameters: link parameters that differed, by name.
     noise_counts: whole blocks that appeared or disappeared between two fetches, by compute_block_key.
-    proofs: blocks with gaps that second fetches found again, by compute_masked_form.
+    proofs: how often blocks with gaps differed in second fetches, by compute_masked_form.
     stable_wordings: blocks without gaps that did not differ while others of their path did, by compute_wording_key.
     path_stats: by compute_path_key.  shape_stats: by compute_shape_key.  counters: numbers with one path and context.
     stamps: build stamps, by position and form (dates.py).
@@ -199,13 +199,13 @@ def compute_wording_key(path: int, words: Words) -> int:
     return hash_text(f"{path} {' '.join(map(mask_numbers, words))}")
 
 
-MAX_CHARS = 1 << 19  # of all patterns, and again of all gaps; 80,000 typical words
+MAX_CHARS = 1 << 19  # of all patterns, all unconfirmed patterns and all path_gaps each; 80,000 typical words
 
 
 def trim_volatile(volatile: VolatileContent, *, max_chars: int = MAX_CHARS) -> VolatileContent:
     """Return the volatile content without the oldest patterns and gaps beyond MAX_PATTERNS or max_chars characters.
 
-    A pattern that takes more than a quarter of max_chars is dropped too. If everything fits, `volatile` is returned.
+    If they do not fit, those that take more than a quarter of max_chars are dropped too; else `volatile` is returned.
     """
     trim = partial(keep_newest_within, max_values=MAX_PATTERNS, max_chars=max_chars)
     patterns = trim(volatile.patterns, length=_count_chars)

@@ -1,8 +1,8 @@
-"""Relative times ("3 days ago"): numbers that grow by exactly the elapsed hours, days or weeks.
+"""Relative times ("3 days ago"): numbers that grow by exactly the elapsed time, in a unit from seconds to years.
 
-A number counts as a clock if it grew by the elapsed time, and by more than one on several pages or by different
-amounts, or by one on many pages. One growth by one proves little, because prices grow so too. The number is not masked
-in general; it is ignored only if it is the one that the elapsed time predicts.
+A number counts as a clock if it grew by the elapsed time often enough: by different amounts above one, by more than one
+on several pages, or by one on many pages. One growth by one proves little, because prices grow so too. The number is
+not masked in general; it is ignored only if it is the one that the elapsed time predicts.
 """
 
 import re
@@ -87,7 +87,7 @@ def _find_growth(volatile: VolatileContent, before: Block, after: Block) -> tupl
         return None
     ((at, was, now),) = numbers
     pattern = build_pattern(old, new)
-    # The word after it is its context; the words before it, perhaps a name, differ from page to page.
+    # The context is the word after the number; the words before the number, perhaps a name, differ from page to page.
     context_word = old[at + 1] if at + 1 < len(old) else old[at - 1] if at else ""
     return hash_text(f"{before.css_path} {pattern[at]} {context_word}"), now - was
 
@@ -97,7 +97,7 @@ _NUMBER = re.compile(r"(\D*)(\d{1,9}|\d{1,3}(?:[., ']\d{3}){1,2})(\D*)")
 
 
 def _parse_numbers(old: str, new: str) -> tuple[int, int] | None:
-    """Return the numbers of two words that differ only in these, 394 and 397 of "394d" and "397d", or None."""
+    """Return the numbers of two words that differ only in a number (394 and 397 of "394d" and "397d"), or None."""
     before, after = _NUMBER.fullmatch(old), _NUMBER.fullmatch(new)
     if before is None or after is None or (before[1], before[3]) != (after[1], after[3]):
         return None

@@ -118,10 +118,10 @@ def _update_stable_wordings(volatile: VolatileContent, *fetches: Sequence[Block]
     old, new = (_group_by_wording(volatile, blocks) for blocks in fetches)
     differed = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
     differing_shapes = {shape for shape, _ in differed}
-    differing_keys = {form for _, form in differed}
-    wordings = {form: None for form in volatile.stable_wordings if form not in differing_keys}
+    differing_wordings = {wording for _, wording in differed}
+    wordings = {wording: None for wording in volatile.stable_wordings if wording not in differing_wordings}
     wordings |= dict.fromkeys(
-        form for shape, form in old if shape in differing_shapes and (shape, form) not in differed
+        wording for shape, wording in old if shape in differing_shapes and (shape, wording) not in differed
     )
     return replace(volatile, stable_wordings=keep_newest(wordings, MAX_PATHS))
 
@@ -149,7 +149,7 @@ def _update_path_stats(
     """Return the stats of each path after a second fetch.
 
     unmatched: blocks that appeared or disappeared.  partly_changed: keys of blocks of which only some words differed.
-    These, and blocks with gaps, do not count.
+    Partly changed blocks, and blocks with gaps, do not count.
     """
     path_stats = dict(volatile.path_stats)
     differing = Counter(map(compute_path_key, unmatched))
@@ -158,21 +158,21 @@ def _update_path_stats(
         for block in blocks
         if compute_block_key(block) in partly_changed or volatile.mask_words(block) != split_words(block)
     )
-    for kind, count in Counter(map(compute_path_key, blocks)).items():
-        stats = path_stats.pop(kind, PathStats())
-        if not differing[kind]:
-            path_stats[kind] = replace(stats, steady=stats.steady + 1)
-        elif differing[kind] >= UNSTABLE_SHARE * (count - partly[kind]):
-            path_stats[kind] = stats.add_unstable(page)
+    for key, count in Counter(map(compute_path_key, blocks)).items():
+        stats = path_stats.pop(key, PathStats())
+        if not differing[key]:
+            path_stats[key] = replace(stats, steady=stats.steady + 1)
+        elif differing[key] >= UNSTABLE_SHARE * (count - partly[key]):
+            path_stats[key] = stats.add_unstable(page)
         else:
-            path_stats[kind] = replace(stats, mixed=stats.mixed + 1)
+            path_stats[key] = replace(stats, mixed=stats.mixed + 1)
     return keep_newest(path_stats, MAX_PATHS)
 
 
 def _update_shape_stats(volatile: VolatileContent, keys: set[int], blocks: Sequence[Block]) -> dict[int, ShapeStats]:
-    """Return the stats by path and number of words after a second fetch. keys: those of the blocks that differed.
+    """Return the stats of each shape after a second fetch. keys: those of the blocks that differed.
 
-    A block with gaps counts only if it differed, because its gaps hide whether it did not.
+    A block with gaps counts only if it differed, because its gaps may hide a difference.
     """
     shape_stats = dict(volatile.shape_stats)
     differed = {compute_shape_key(block) for block in blocks if compute_block_key(block) in keys}
@@ -198,8 +198,9 @@ def learn_replaced_words(
     unconfirmed: UnconfirmedPatterns,
     differed: Mapping[ParameterAtPath, bool],
 ) -> VolatileContent | None:
-    """Return the volatile content after some words of a block differed in a second fetch; None if too many differed.
+    """Return the volatile content after some words of a block differed in a second fetch.
 
+    Return None if the two blocks are not versions of the same block, such as two with different numbers of words.
     unconfirmed: patterns found by a single earlier second fetch.
     differed: whether each link parameter differed in this second fetch.
     """
@@ -279,7 +280,7 @@ DOUBTED_TEST_INTERVAL = 5  # the same if a masked block did not differ in its la
 
 
 def find_hidden_blocks(before: BlockList, after: BlockList, volatile: VolatileContent) -> Sequence[Block]:
-    """Return the volatile blocks of a page that differ from the previous version."""
+    """Return the blocks of a page that the previous version lacks, and whose volatile words or texts the mask hides."""
     before, after = volatile.apply_aliases(before), volatile.apply_aliases(after)
     old_blocks = set(before)
     new = (block for block in after if block not in old_blocks)

@@ -1,7 +1,8 @@
 """Volatile link parameters: sessions and tokens, whose value does not affect where a link leads.
 
 A parameter that differs within seconds at one path (/go?id=7) may be significant at another (/file.php?id=17). If it
-differs at several paths and is steady at hardly any, it is volatile everywhere.
+differs at several paths and is steady at hardly any, it is volatile everywhere. A path is here a link's URL without its
+parameters.
 """
 
 from collections import defaultdict
@@ -80,7 +81,7 @@ ParameterAtPath = tuple[str, int]  # a parameter's name, and compute_path_hash o
 
 
 def compare_parameters(first: Iterable[Block], second: Iterable[Block]) -> dict[ParameterAtPath, bool]:
-    """Return, for each parameter in both fetches, whether all its values differ."""
+    """Return, for each parameter at a path in both fetches, whether all its values differ."""
     one, other = _group_values(first), _group_values(second)
     return {parameter: one[parameter].isdisjoint(other[parameter]) for parameter in one.keys() & other.keys()}
 

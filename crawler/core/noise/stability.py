@@ -7,7 +7,7 @@ from crawler.core.http.urls import PageKey
 # A path is unstable if it was steady in fewer than this many second fetches per one in which most of its blocks
 # differed: of a few banners in rotation, two can be equal.
 UNSTABLE_FACTOR = 2
-# A second fetch in which some of its blocks differed counts as this many steady ones: the others are the page's own.
+# A second fetch in which only some of a path's blocks differed counts as this many steady ones: the others are content.
 MIXED_FACTOR = 2
 ENOUGH_UNSTABLE = 3  # second fetches in which most blocks of a path differed, before it is unstable
 ENOUGH_PAGES = 2  # distinct pages of these fetches: one bad response proves nothing
@@ -52,7 +52,7 @@ class PathStats:
 
 @dataclass(frozen=True, slots=True)
 class ShapeStats:
-    """The second fetches that found blocks of one path and number of words.
+    """The second fetches that found blocks of one path, kind and number of words (the shape).
 
     steady: the number of fetches in a row without a difference.
     changes: the number of significant changes since the last second fetch.
@@ -92,8 +92,9 @@ class StampStats:
 
 
 ENOUGH_DIFFERENCES = 2  # second fetches; a text that differed in one may have been edited in between
-MAX_DIFFERENCES = 8  # that count
-STEADY = 4  # a proof ends after this many second fetches in a row without a difference, per fetch with one
+MAX_DIFFERENCES = 8  # second fetches with a difference that are counted; more of them add nothing
+# A proof ends after this many second fetches in a row without a difference, for each second fetch with one.
+STEADY = 4
 
 
 @dataclass(frozen=True, slots=True)

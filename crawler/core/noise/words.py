@@ -74,7 +74,7 @@ def is_same_block(pattern: WordPattern, kind: BlockKind) -> bool:
     """Return whether two texts have enough words in common to be versions of the same block.
 
     pattern: the pattern of both (`build_pattern`). Its numbers and signs do not count.
-    Of a link, more than half must be equal: if one of two path segments differs, it leads elsewhere.
+    Of a link, more than half must be equal: if one of two path segments differs, the link leads elsewhere.
     """
     if kind is BlockKind.LINK:
         compared = pattern[ORIGIN_WORDS:]
@@ -86,7 +86,7 @@ def is_same_block(pattern: WordPattern, kind: BlockKind) -> bool:
 K = TypeVar("K")
 V = TypeVar("V")
 
-# A value longer than this part of the limit is dropped, because it would displace all others.
+# When a mapping is cut, values longer than max_chars divided by this are dropped; they would displace all others.
 MAX_SHARE_DIVISOR = 4
 
 
@@ -105,7 +105,7 @@ def keep_newest_within(
 ) -> Mapping[K, tuple[V, ...]]:
     """Return the newest values of a mapping within max_values and max_chars, or the mapping itself if it fits.
 
-    The last key is the newest, and so is the last value of each key.
+    The last key is the newest, and so is the last value of each key. See also MAX_SHARE_DIVISOR.
     length: returns the number of characters of a value.
     """
     sized_values = [(key, value, length(value)) for key, values in entries.items() for value in values]

@@ -1,5 +1,5 @@
 """Extraction of a page's content: from bytes to text, links, blocks and a fingerprint.
 
-`extract_content` reads any bytes and never raises: HTML, XML, feeds, JSON, PDF, plain text. `build_snapshot` adds the
-digests used to compare two versions. This package uses core/http only.
+`extract_content` reads any bytes: HTML, XML, feeds, JSON, PDF, plain text. `parse_body` adds the digests used to
+compare two versions. Of the other packages of core, this one uses only core/http.
 """

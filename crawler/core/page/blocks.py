@@ -10,7 +10,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from crawler.core.page.document import collapse_spaces, join_lines
 from crawler.core.page.html import get_text, iter_ancestors
 
-MIN_MAIN_SHARE = 0.25  # of the whole text; if less remains, the extraction failed
+MIN_MAIN_SHARE = 0.25  # of the whole text; if less remains, too much was taken for boilerplate
 
 BLOCK_TAGS = frozenset(
     {"address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "dir", "div"}
@@ -24,7 +24,7 @@ HIDDEN_TAGS = frozenset(
     | {"script", "style", "template", "textarea", "title", "video"}
 )
 _ENTERED_TAGS = BLOCK_TAGS | HIDDEN_TAGS
-# Boilerplate, by the standard's own elements and roles. A header within the content belongs to it.
+# Elements and ARIA roles of boilerplate in the HTML standard. A header in main or article belongs to the content.
 _BOILERPLATE_TAGS = frozenset({"nav", "footer", "aside", "search"})
 _CONTENT_TAGS = frozenset({"main", "article"})
 _ROLES = ("navigation", "banner", "contentinfo", "complementary", "search")
@@ -33,30 +33,30 @@ _BOILERPLATE_SELECTOR = ",".join((*sorted(_BOILERPLATE_TAGS), "header", _BOILERP
 _HIDDEN_IN_BODY = ",".join(sorted(HIDDEN_TAGS - {"head"}))
 _MAY_BE_HIDDEN = '[hidden],[style*="display" i]'
 _DISPLAY_NONE = re.compile(r"(?i)display\s*:\s*none")
-_HIDDEN_BLOCK = 0  # replaces a block's number
-_OUTSIDE = -1  # not in any block
+_HIDDEN_BLOCK = 0  # the number of every hidden block
+_OUTSIDE = -1  # the number of text outside of all blocks
 
-# Comparing numbers is three times faster than comparing names, and there are hundreds of nodes.
+# Comparing the numbers of tags is three times faster than comparing their names, and there are hundreds of nodes.
 _SAMPLE = LexborHTMLParser("<p><br>text<a href=x></a><img>").css("p")[0]
 _TAG_IDS = {node.tag: node.tag_id for node in _SAMPLE.traverse(include_text=True)}
-TEXT_ID, BREAK_ID, POINTING_IDS = _TAG_IDS["-text"], _TAG_IDS["br"], frozenset({_TAG_IDS["a"], _TAG_IDS["img"]})
+TEXT_ID, BREAK_ID, LINK_OR_IMAGE_IDS = _TAG_IDS["-text"], _TAG_IDS["br"], frozenset({_TAG_IDS["a"], _TAG_IDS["img"]})
 
 B = TypeVar("B")
 
 
 @dataclass(slots=True)
-class OpenBlocks(Generic[B]):
+class BlockLookup(Generic[B]):
     """A lookup of the block that each element's own text belongs to, cached by the element's number (mem_id).
 
     outside: the value outside of all blocks.
     enter_element: returns the block of an element, given that of its parent. It is called for block elements, hidden
-    elements and those with numbers in `others`.
+    elements and those with numbers in `more_numbers`.
     """
 
     blocks_by_number: dict[int, B]
     outside: B
     enter_element: Callable[[LexborNode, B], B]
-    others: frozenset[int] = frozenset()
+    more_numbers: frozenset[int] = frozenset()
 
     def find_block(self, node: LexborNode) -> B:
         """Return the block of an element's own text, and cache it for the element and its ancestors."""
@@ -72,7 +72,7 @@ class OpenBlocks(Generic[B]):
             path.append((ancestor, number))
             ancestor = ancestor.parent
         for element, number in reversed(path):
-            if element.tag in _ENTERED_TAGS or number in self.others:
+            if element.tag in _ENTERED_TAGS or number in self.more_numbers:
                 block = self.enter_element(element, block)
             blocks_by_number[number] = block
         return block
@@ -116,7 +116,7 @@ def split_blocks(tree: LexborHTMLParser) -> Iterator[tuple[str, bool]]:
         return
     collector = _BoilerplateBlocks(frozenset(node.mem_id for node in tree.css(_BOILERPLATE_ROLES)))
     hidden = dict.fromkeys(find_hidden_elements(tree), _HIDDEN_BLOCK)
-    blocks = OpenBlocks(hidden, _OUTSIDE, collector.enter_element)
+    blocks = BlockLookup(hidden, _OUTSIDE, collector.enter_element)
     boilerplate, blocks_by_number = collector.boilerplate, blocks.blocks_by_number
     current = _HIDDEN_BLOCK
     texts: list[str] = []
@@ -128,7 +128,7 @@ def split_blocks(tree: LexborHTMLParser) -> Iterator[tuple[str, bool]]:
                 texts.append(" ")
                 continue
             parent = node.parent
-            assert parent is not None  # it is reachable from the root
+            assert parent is not None  # only the root has none, and it is not a text
             block = blocks_by_number.get(parent.mem_id)
             if block is None:
                 block = blocks.find_block(parent)
@@ -155,7 +155,7 @@ def find_hidden_elements(tree: LexborHTMLParser) -> Iterator[int]:
 def extract_text_and_main(tree: LexborHTMLParser) -> tuple[str, str]:
     """Return the text of a page, one line per block, and the text without boilerplate.
 
-    If nearly everything is boilerplate, the second is the whole text too.
+    Both are the whole text if less than MIN_MAIN_SHARE would remain without boilerplate.
     """
     lines = [(collapse_spaces(block), is_boilerplate) for block, is_boilerplate in split_blocks(tree)]
     text = join_lines(line for line, _ in lines)
@@ -166,7 +166,7 @@ def extract_text_and_main(tree: LexborHTMLParser) -> tuple[str, str]:
 def remove_boilerplate(tree: LexborHTMLParser) -> None:
     """Remove hidden elements and boilerplate from a tree. The tree must not be shared.
 
-    If nearly everything is boilerplate, it stays, as in `extract_text_and_main`.
+    Boilerplate stays if less than MIN_MAIN_SHARE of the text would remain, as in `extract_text_and_main`.
     """
     text, main = extract_text_and_main(tree)
     hidden = frozenset(find_hidden_elements(tree))

@@ -9,10 +9,10 @@ from contextlib import suppress
 
 META_BYTES = 4096  # the standard says 1024, but real pages put scripts first
 
-# An XML declaration with two bytes per character shows the byte order as well as a BOM does.
+# An XML declaration with two bytes per character shows the byte order, like a BOM.
 _WIDE_XML = ((b"<\0?\0x\0", "utf-16-le"), (b"\0<\0?\0x", "utf-16-be"))
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-WIDE_STARTS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, *(start for start, _ in _WIDE_XML))  # NUL bytes are then text
+WIDE_STARTS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, *(start for start, _ in _WIDE_XML))  # NULs are then text
 
 _PARAMETER = re.compile(r"(?i)(?:^|[;,\s])charset\s*=\s*[\"']?\s*([^\s;\"',]+)")
 _CONTENT = re.compile(
@@ -52,7 +52,7 @@ def decode_body(body: bytes, content_type: str, kind: str) -> tuple[str, str]:
 
 
 def find_codec(label: str) -> str | None:
-    """Return the Python codec for a label of the Encoding standard; None for unknown and unsafe ones."""
+    """Return the Python codec for a label of the Encoding standard; None for unknown and unsafe ones, such as utf-7."""
     label = label.strip("\t\n\f\r ").lower()
     if label in _UTF8_LABELS:
         return "utf-8"
@@ -74,7 +74,7 @@ def _find_declared_charset(body: bytes, kind: str) -> str | None:
 
 
 def _find_meta_charset(start: bytes) -> str | None:
-    """Return the charset of the first meta element with a known one, outside of comments and attribute values."""
+    """Return the first known charset that a meta element names. Comments and attribute values are skipped."""
     position = 0
     while match := _MARKUP.search(start, position):
         is_comment, is_meta, tag = match.groups()

@@ -36,12 +36,12 @@ class PageContent(PickledAsCall):
 
     text: all visible text, one block per line, with whitespace collapsed.
     main: the text without menus, footers and similar blocks, or all of it if they cannot be recognized. Both are empty
-    for a body without text, or one that cannot be read in full; then the digest of the bytes is compared.
-    images_and_meta: the names and alternative texts of the images, and the descriptions in the head.
+    for a body without readable text, such as an image or a damaged PDF; then the digest of the bytes is compared.
+    images_and_meta: the addresses and alternative texts of the images, and the descriptions in the head.
     links: distinct, in page order, without those marked nofollow.
-    canonical, refresh: the targets that the head names; refresh is also among the links.
+    canonical: the target of rel=canonical.  refresh: that of the Refresh header, else of the head; also in links.
     is_instant_refresh: whether the refresh has no delay and acts as a redirect.
-    feeds: the site's feeds that the head names; not among the links.
+    feeds: those that the head names; not among the links.  charset: a Python codec; empty if nothing was decoded.
     noindex, nofollow: the page's directives, from its head or its HTTP header.
     html_end, has_password_field: for web pages; CLOSED and False for other bodies.
     script_signs: the signs that scripts write a part of the page.
@@ -77,7 +77,7 @@ def extract_content(
     markup: Markup | None = None,
     reader: DocumentReader | None = None,
 ) -> PageContent:
-    """Read a body of any kind. Raises only what `reader` raises.
+    """Read a body of any kind. Raises only MemoryError and what `reader` raises.
 
     url: the base of relative links.  content_type, robots_tag, refresh: the HTTP headers, unchanged.
     markup: the parsed web page, if the caller has it already.  reader: reads this body instead, as a non-HTML document.
@@ -109,8 +109,8 @@ def _read_html(body: bytes, markup: Markup, *, url: Url, header_refresh: tuple[U
     attributes = (node.attrs for node in tree.css(_LINKS))
     hrefs = [each.get("href") or each.get("src") or "" for each in attributes]
     links = normalize_urls([*hrefs, *filter(None, [head.refresh])], base=base)
-    pointers = (node.attrs for node in tree.css(f"img,{META_SELECTOR}"))
-    images_and_meta = [" ".join(each.get(name) or "" for name in ("content", "alt", "src")) for each in pointers]
+    attributes = (node.attrs for node in tree.css(f"img,{META_SELECTOR}"))
+    images_and_meta = [" ".join(each.get(name) or "" for name in ("content", "alt", "src")) for each in attributes]
     language = (tree.root.attrs.get("lang") or tree.root.attrs.get("xml:lang") or "") if tree.root is not None else ""
     return replace(
         head,
@@ -130,7 +130,7 @@ def _read_html(body: bytes, markup: Markup, *, url: Url, header_refresh: tuple[U
 def extract_main_html(body: bytes, content_type: str, *, url: Url) -> str:
     """Return the main content of a web page as HTML with absolute links, or an empty string if there is none.
 
-    Never raises. A page built to be too expensive to parse is read as far as `extract_content` reads it.
+    Raises only MemoryError. A page built to be too expensive to parse is read as far as `extract_content` reads it.
     """
     tree = parse_html(body, content_type).tree
     base = get_base_url(tree, url)
@@ -169,7 +169,7 @@ _NAMED_DIRECTIVES = ("unavailable_after", "max-snippet", "max-image-preview", "m
 
 
 def _read_head(tree: LexborHTMLParser, base: Url, url: Url) -> PageContent:
-    """Read the head of a web page."""
+    """Return a PageContent with what the head of a web page says, and nothing else."""
     title: str | None = None
     canonical = refresh = None
     is_instant_refresh = False
@@ -189,7 +189,7 @@ def _read_head(tree: LexborHTMLParser, base: Url, url: Url) -> PageContent:
         elif (attributes.get("name") or "").strip().lower() == "robots":
             directives |= _parse_robots_directives(attributes.get("content") or "")
         elif refresh is None and (attributes.get("http-equiv") or "").strip().lower() == "refresh":
-            # Within noscript, it sends browsers without scripts to a page that asks for a browser with scripts.
+            # A refresh in noscript leads browsers without scripts to a page that asks for a browser with scripts.
             applies = not any(ancestor.tag == "noscript" for ancestor in iter_ancestors(node))
             text = attributes.get("content") or "" if applies else ""
             refresh, is_instant_refresh = _parse_refresh(text, base=base, url=url)
@@ -214,7 +214,7 @@ def _parse_refresh(text: str, *, base: Url, url: Url) -> tuple[Url | None, bool]
 
 
 def _parse_robots_directives(directives: str) -> frozenset[str]:
-    """Return the directives noindex and nofollow for all crawlers, not those after the name of another crawler."""
+    """Return which of noindex and nofollow apply to all crawlers; all directives after a crawler's name are ignored."""
     names = set()
     for part in directives.lower().split(","):
         agent, colon, rest = part.partition(":")
@@ -227,7 +227,7 @@ def _parse_robots_directives(directives: str) -> frozenset[str]:
 
 
 def _read_other(body: bytes, *, url: Url, content_type: str, reader: DocumentReader | None) -> PageContent:
-    """Return the content of a body that is not a web page. Raises only what `reader` raises."""
+    """Return the content of a body that is not a web page, or that `reader` reads."""
     kind = detect_kind(body, content_type) if reader is None else "text"
     charset, document = "", Document()
     if reader is not None:

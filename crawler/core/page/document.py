@@ -9,14 +9,14 @@ from typing import Any, Protocol
 
 from crawler.core.http.urls import Url, normalize_urls
 
-PART_CHARS = 1 << 17  # of a text whose words are separated at once
+PART_CHARS = 1 << 17  # a longer text is split into words part by part
 _PART_END = re.compile(r"\s")
 
 MAX_JSON_CHARS = 4_000_000  # of the source; at most a million values, in four seconds
-MAX_LINE_CHARS = 16_000_000  # of all lines; long names around many values would multiply
+MAX_TEXT_CHARS = 16_000_000  # of all lines together; each line repeats the names around its value
 MAX_JSON_DEPTH = 100  # Python's own parser fails at a thousand levels or more
 
-# Objects become pairs, so that duplicate names hide nothing. Numbers keep their exact digits.
+# Objects become tuples of (name, value), so that no value is lost to a duplicate name. Numbers keep their exact digits.
 _PARSER = json.JSONDecoder(object_pairs_hook=tuple, parse_int=str, parse_float=str, parse_constant=str, strict=False)
 
 
@@ -38,7 +38,7 @@ class Document:
     """The title, text and links of a body that is not a web page.
 
     text: one line per block (see `collapse_lines`); empty for a body that cannot be read in full.
-    main: the text without the lines that name the file's creation time and program; None if there are none.
+    main: the text without the lines that name the file's creation time and program; None if it has no such lines.
     links: distinct, in order.
     """
 
@@ -55,9 +55,9 @@ class DocumentReader(Protocol):
 
 
 def build_document(text: str, *, title: str, links: Iterable[str], url: Url) -> Document:
-    """Build a Document from a plugin's text: collapse whitespace, make links absolute and remove what is not text.
+    """Build a Document from a plugin's text: collapse whitespace, make links absolute and remove NULs.
 
-    url: the base of relative links.
+    url: the base of relative links.  Lone surrogates become question marks.
     """
     text, title = (each.encode("utf-8", "replace").decode() for each in (text, title))
     plain_title = collapse_spaces(title).replace("\0", "")
@@ -94,8 +94,8 @@ def collapse_spaces(text: str) -> str:
 def read_json(source: str) -> Document:
     """Read JSON as one line per value, "path: value", sorted by name. Never raises.
 
-    The elements of a list have no numbers, so that a new first element changes no other line; each begins with a dash,
-    as in YAML. A source that is not JSON, or exceeds the bounds above, is read line by line.
+    The elements of a list have no numbers, so that a new first element changes no other line; a dash precedes each, as
+    in YAML. A source that is not JSON, or exceeds the bounds above, is read line by line.
     """
     try:
         value = _PARSER.decode(source if len(source) <= MAX_JSON_CHARS else "")  # an empty source is invalid JSON
@@ -106,7 +106,7 @@ def read_json(source: str) -> Document:
 
 
 def _limit_lines(lines: Iterator[str]) -> Iterator[str]:
-    chars_left = MAX_LINE_CHARS
+    chars_left = MAX_TEXT_CHARS
     for line in lines:
         chars_left -= len(line)
         if chars_left < 0:

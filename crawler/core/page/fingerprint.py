@@ -26,6 +26,7 @@ UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _UNSPACED_CHAR = re.compile(f"[{UNSPACED}]")
 _WORD_OR_UNSPACED_CHAR = re.compile(rf"[^\W{UNSPACED}]+|[{UNSPACED}]")
 _NON_ASCII_SEPARATOR = re.compile(r"[^\w\x00-\x7f]")
+# The translation table that turns each ASCII separator into a space.
 _SPACED = bytes(byte if byte >= 0x80 or chr(byte).isalnum() or byte == ord("_") else ord(" ") for byte in range(256))
 
 

@@ -16,8 +16,8 @@ _NEVER_SENT = frozenset({"button", "image", "reset", "file"})
 class LoginForm:
     """A form with all fields of a login.
 
-    action: the URL to send it to, or None if it is invalid.
-    is_post: whether it is sent with POST; with GET, its fields would appear in a URL.
+    action: the URL that the form is sent to, or None if the page names an invalid one.
+    is_post: whether the form is sent with POST; with GET, its fields would appear in a URL.
     controls: the names and values that a browser would send unchanged, mainly hidden fields.
     """
 
@@ -34,8 +34,8 @@ class LoginForm:
 def find_login_form(body: bytes, content_type: str, *, url: Url, names: Collection[str]) -> LoginForm | None:
     """Return the first form of a page with fields of all these names, or None.
 
-    url: the page's URL.  Source of what is sent: HTML standard, 4.10.22.4 (constructing the entry list), as far as
-    logins need it.
+    url: the page's URL.
+    Source: HTML standard, 4.10.22.4 (constructing the entry list), as far as logins need it.
     """
     if not all(name.encode() in body for name in names):  # avoid parsing most pages
         return None

@@ -1,8 +1,8 @@
 """Parser of web pages that bounds time and memory by estimating the cost first.
 
 Parsing HTML as browsers do takes quadratic time in the depth of open elements and in the attributes of one tag. Twenty
-kilobytes of unclosed formatting elements yield two million nodes. No honest page comes near these bounds. A page beyond
-them is read in part.
+kilobytes of unclosed formatting elements yield two million nodes. No honest page comes near the bounds below. Of a page
+beyond them, only the start is read.
 """
 
 import re
@@ -15,7 +15,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 from crawler.core.http.urls import Url, normalize_url
 from crawler.core.page.charset import decode_body
 
-# A page within both bounds takes at most a second and 100 MB; estimating its cost would take longer than it saves.
+# The cost of a page within both bounds is not estimated: it is at most a second and 100 MB.
 FREE_TAGS = 1000
 FREE_CHARS = 65_536
 # Maximum estimates for any page:
@@ -89,7 +89,8 @@ def iter_ancestors(node: LexborNode) -> Iterator[LexborNode]:
 def count_affordable_chars(html: str) -> int:
     """Return how many characters of a page, from its start, can be parsed in bounded time and memory; usually all.
 
-    The estimate uses the tags alone. The number of steps is the sum, over all tags, of the elements open at that point.
+    The estimate uses the tags and the length. The number of steps is the sum, over all tags, of the elements open at
+    that point, plus a quadratic term for tags with many attributes.
     """
     if len(html) <= FREE_CHARS and html.count("<") <= FREE_TAGS:
         return len(html)

@@ -15,9 +15,9 @@ from crawler.core.page.blocks import (
     BLOCK_TAGS,
     BREAK_ID,
     HIDDEN_TAGS,
-    POINTING_IDS,
+    LINK_OR_IMAGE_IDS,
     TEXT_ID,
-    OpenBlocks,
+    BlockLookup,
     find_hidden_elements,
 )
 from crawler.core.page.content import META_SELECTOR, PageContent, extract_content
@@ -30,9 +30,9 @@ from crawler.core.page.selectors import FULL_VIEW, View, find_matching
 MAX_BLOCKS = 20_000  # per page; all text after them becomes one block
 MAX_BLOCK_CHARS = 100_000  # per block; the rest of the text is replaced by its digest
 DIGEST_CHARS = 32
-# Maximum number of words of a block that only offers translations: of its label, and in addition per language.
-LABEL_WORDS = 5  # such as "This page is available in:"
-WORDS_OF_LANGUAGE = 3  # such as "Brazilian Portuguese |"
+# A block that only offers translations has at most these numbers of words: for its label, and for each language.
+MAX_LABEL_WORDS = 5  # such as "This page is available in:"
+MAX_LANGUAGE_WORDS = 3  # such as "Brazilian Portuguese |"
 
 
 class BlockKind(StrEnum):
@@ -42,16 +42,16 @@ class BlockKind(StrEnum):
     LINK = "link"  # target of a link in the text
     IMAGE = "image"  # name and alternative text of an image
     TITLE = "title"
-    META = "meta"  # a description in the head
+    META = "meta"  # a description, keywords or an Open Graph property
 
 
 @dataclass(frozen=True, slots=True)
 class Block(PickledAsCall):
     """One block of a page.
 
-    css_path: a hash of the tags and classes of the enclosing elements. Numbers and codes in classes are left out, so
-    that the path stays the same when rows are added or removed.
-    tag_path: a hash of the tags alone. It follows from css_path and is ignored in comparisons.
+    css_path: a hash of the tags and classes of the enclosing block elements. Numbers and codes in classes are left out,
+    so that the path stays the same when rows are added or removed.
+    tag_path: a hash of the tags alone, which comparisons of blocks ignore.
     """
 
     css_path: int
@@ -74,10 +74,10 @@ def extract_blocks(
     markup: Markup | None = None,
     reader: DocumentReader | None = None,
 ) -> BlockList:
-    """Return the blocks of a body in order, or an empty tuple for a body without text. Never raises.
+    """Return the blocks of a body in order, or an empty tuple for a body without text.
 
-    A body that is not HTML has one block per line of its main text.
-    view: the parts of the page to compare; its selectors apply to HTML only. If it leaves anything out, an empty block
+    A body that is not HTML has one block per line of its main text. Raises only MemoryError and what `reader` raises.
+    view: the parts of the page to compare; its selectors apply to HTML only. With any but FULL_VIEW, an empty block
     comes first, whose tag_path is a hash of what is left out (see `get_left_out_hash`). A page of which nothing is
     compared therefore differs from a page without blocks.
     content, markup: the parsed body, if the caller has it already.  reader: reads this body instead, as a non-HTML
@@ -121,12 +121,12 @@ def _hash_left_out(all_blocks: Sequence[Block], visible_blocks: Sequence[Block],
 
 
 def get_left_out_hash(blocks: BlockList) -> int:
-    """Return the hash of everything that a view left out of a page, or 0 if nothing was left out."""
+    """Return the hash of everything that a view left out of a page, or 0 for the blocks of FULL_VIEW."""
     return blocks[0].tag_path if blocks and blocks[0] in (Block(_LINE, ""), Block(_WATCHED, "")) else 0
 
 
 def is_watched(blocks: BlockList) -> bool:
-    """Return whether a user's watch rules selected the blocks. Build stamps are not learned from such blocks."""
+    """Return whether a user's watch rules selected the blocks. Build stamps (core/noise) are not learned from them."""
     return bool(blocks) and blocks[0] == Block(_WATCHED, "")
 
 
@@ -138,7 +138,7 @@ def _cut_block(block: Block) -> Block:
 
 
 def _extract_html_blocks(tree: LexborHTMLParser, url: Url, view: View) -> Iterator[Block]:
-    """Yield the blocks of the head, then those of the body. Watch rules must select elements of the head too."""
+    """Yield the blocks of the head, then those of the body. If there are watch rules, they apply to the head too."""
     ignored, watched = find_matching(tree, view.ignore), find_matching(tree, view.watch) if view.watch else None
 
     def is_compared(node: LexborNode) -> bool:
@@ -158,9 +158,10 @@ _CODE = re.compile(r"(?<![^\s_-])(?:\d+|(?=[^\s_-]*\d)[^\s_-]{5,})(?![^\s_-])")
 
 @dataclass(frozen=True, slots=True)
 class _OpenBlock:
-    """An open block element whose text is being collected.
+    """A block element whose text is being collected.
 
-    css_path, tag_path: as in Block.  is_shown: whether readers see it.  is_watched: whether watch rules select it.
+    css_path, tag_path: as in Block.  is_shown: whether readers see the element.
+    is_watched: whether the watch rules select the element; true if there are none.
     """
 
     css_path: int
@@ -196,7 +197,7 @@ def _extract_body_blocks(
         return
     outside = _OUTSIDE if watched is None else replace(_OUTSIDE, is_watched=False)
     hidden = dict.fromkeys((*find_hidden_elements(tree), *ignored), _HIDDEN)
-    blocks = OpenBlocks(hidden, outside, partial(_enter_element, watched), watched or frozenset())
+    blocks = BlockLookup(hidden, outside, partial(_enter_element, watched), watched or frozenset())
     current = _HIDDEN
     texts: list[str] = []
     pointers: list[_Pointer] = []
@@ -218,7 +219,7 @@ def _extract_body_blocks(
             texts.append(text)
         elif kind == BREAK_ID:
             yield from _flush_block(current, texts, pointers, translations)
-        elif kind in POINTING_IDS and (block := blocks.find_block(node)).is_compared and not _is_empty(node):
+        elif kind in LINK_OR_IMAGE_IDS and (block := blocks.find_block(node)).is_compared and not _is_empty_link(node):
             attributes = node.attrs
             is_alternate = "alternate" in (attributes.get("rel") or "").lower().split()
             if watched is None and attributes.get("hreflang") and is_alternate:  # HTML standard, 4.6.7.1
@@ -231,8 +232,8 @@ def _extract_body_blocks(
 _Pointer = tuple[_OpenBlock, Block]  # the enclosing block, and the block of the link or image
 
 
-def _is_empty(node: LexborNode) -> bool:
-    """Return whether a link has no text, image or label, so that no user can perceive it."""
+def _is_empty_link(node: LexborNode) -> bool:
+    """Return whether a node is a link without text, image and label, which no user can perceive."""
     child = node.child
     while child is not None and child.tag_id == TEXT_ID and not get_text(child).strip():
         child = child.next
@@ -246,9 +247,10 @@ def _flush_block(
 ) -> Iterator[Block]:
     """Yield the text of a block and its links and images, unless the block only offers translations of the page.
 
-    Otherwise each new translation would change all other translations. One link may lead to the page's own language.
+    If such blocks were compared, each new translation would change all other translations. One link in such a block may
+    lack hreflang: the link to the page itself.
     translations: the enclosing blocks of links to translations.
-    All three lists are emptied; links of the next block stay in `translations`.
+    `texts` and `pointers` are emptied; from `translations`, only this block is removed.
     """
     text = _collapse_text("".join(texts))
     links = sum(within is block for within in translations)
@@ -264,7 +266,7 @@ def _flush_block(
 
 def _is_short(text: str, *, links: int) -> bool:
     """Return whether a text is short enough to be a label and the names of that many languages."""
-    return len(text.split()) <= LABEL_WORDS + WORDS_OF_LANGUAGE * links and not any(map(str.isdigit, text))
+    return len(text.split()) <= MAX_LABEL_WORDS + MAX_LANGUAGE_WORDS * links and not any(map(str.isdigit, text))
 
 
 def _build_pointer_blocks(node: LexborNode, block: _OpenBlock, base: Url) -> Iterator[Block]:

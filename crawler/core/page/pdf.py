@@ -19,8 +19,8 @@ MAX_PAGES = 3000  # three seconds; no manual on the web is longer
 MAX_CHARS = 4_000_000  # 3000 full pages
 MAX_URI_BYTES = 8192
 MAX_TITLE_BYTES = 16_384
-# Maximum distance of two lines of one paragraph, relative to the usual one on the page. LaTeX separates headings, list
-# items and paragraphs by 1.2 or more.
+# Maximum distance of two lines of one paragraph, relative to the usual distance on the page. LaTeX separates headings,
+# list items and paragraphs by 1.2 or more.
 MAX_LINE_STEP = 1.15
 
 _LINE_END = "\r\n"
@@ -45,11 +45,11 @@ def _read_document(file: pypdfium2.PdfDocument, url: Url) -> Document:
         return Document(title)
     blocks, hrefs, chars_left = list[str](), list[str](), MAX_CHARS
     for page in file:
-        words = page.get_textpage()
-        chars_left -= words.count_chars()
+        text_page = page.get_textpage()
+        chars_left -= text_page.count_chars()
         if chars_left < 0:
             return Document(title)
-        blocks += _join_lines(words)
+        blocks += _join_lines(text_page)
         hrefs += _list_hrefs(file, page)
         page.close()  # closes its text page too
     return Document(title, collapse_lines(blocks), links=normalize_urls(hrefs, base=url))
@@ -63,16 +63,16 @@ def _read_title(file: pypdfium2.PdfDocument) -> str:
     return collapse_lines([title.raw.decode("utf-16-le", "replace").partition("\0")[0]])
 
 
-def _join_lines(words: pypdfium2.PdfTextPage) -> Iterator[str]:
+def _join_lines(text_page: pypdfium2.PdfTextPage) -> Iterator[str]:
     """Yield the text lines of a page, with closely spaced lines joined."""
-    lines = words.get_text_range().split(_LINE_END)
-    baselines = list(_measure_baselines(words, lines))
+    lines = text_page.get_text_range().split(_LINE_END)
+    baselines = list(_measure_baselines(text_page, lines))
     steps = sorted(previous - baseline for previous, baseline in pairwise(baselines) if previous > baseline)
-    # lower quartile: on a page of short blocks, most steps are wide
+    # The lower quartile, because most steps are wide on a page of short blocks.
     usual_step = steps[len(steps) // 4] if steps else 0.0
     block: list[str] = []
     for line, previous, baseline in zip(lines, baselines[:1] + baselines, baselines, strict=False):
-        # Further down, or up again in another column.
+        # The line is further down than usual, or up again in another column.
         if not -usual_step < previous - baseline <= MAX_LINE_STEP * usual_step:
             yield " ".join(block)
             block.clear()
@@ -80,13 +80,13 @@ def _join_lines(words: pypdfium2.PdfTextPage) -> Iterator[str]:
     yield " ".join(block)
 
 
-def _measure_baselines(words: pypdfium2.PdfTextPage, lines: list[str]) -> Iterator[float]:
-    """Yield the height of each line above the bottom of the page, in points; an unknown one repeats the last one."""
+def _measure_baselines(text_page: pypdfium2.PdfTextPage, lines: list[str]) -> Iterator[float]:
+    """Yield the height of each line above the bottom of the page, in points; if unknown, that of the line before."""
     box = raw.FS_RECTF()
     position = 0
     for line in lines:
-        index = raw.FPDFText_GetCharIndexFromTextIndex(words, position)
-        raw.FPDFText_GetLooseCharBox(words, index, box)
+        index = raw.FPDFText_GetCharIndexFromTextIndex(text_page, position)
+        raw.FPDFText_GetLooseCharBox(text_page, index, box)
         yield float(box.bottom)
         position += len(line.encode("utf-16-le")) // 2 + len(_LINE_END)  # PDFium counts in UTF-16
 

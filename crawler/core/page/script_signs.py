@@ -1,7 +1,7 @@
 """Signs in a page's HTML that scripts write a part of what readers see.
 
-A sign is not proof, only a reason to render one page of a template and compare (core/rendering). A page without signs
-is complete without scripts, as far as its HTML shows.
+A sign is not proof, only a reason to render one page of a URL template and compare (core/rendering). A page without
+signs is complete without scripts, as far as its HTML shows.
 """
 
 import re
@@ -17,9 +17,9 @@ MAX_SHELL_CHARS = 200  # of main text; in a page with more, scripts are not expe
 MIN_TEXT_SHARE = 0.01  # of the HTML's characters; a page with less text is mostly code and data
 MAX_ROOT_CHARS = 100  # of text in an application's root element that is not filled yet: "Loading, please wait"
 MIN_MESSAGE_WORDS = 4  # of a message for readers without scripts
-MIN_DATA_LINKS = 3  # paths in the page's data that are not among its links
-MAX_DATA_CHARS = 500_000  # of one page's data that is searched
-MAX_DATA_LINKS = 100  # paths that are collected from it
+MIN_DATA_LINKS = 3  # paths in the page's data (its inline scripts) that are not among its links
+MAX_DATA_CHARS = 500_000  # of one page's data; the rest is not searched
+MAX_DATA_LINKS = 100  # about how many paths are collected from one page's data
 
 
 class ScriptSign(StrEnum):
@@ -47,7 +47,7 @@ _HAS_ROOT = re.compile(rf"""id=["']?(?:{"|".join(_ROOT_IDS)})["'\s>]""")
 _FILLED = ",".join(f"{tag}:blank" for tag in ("main", "article", "ul", "ol", "dl", "table", "tbody"))
 _EMPTY_ELEMENTS = f"{_FILLED},div[id]:blank,section[id]:blank"  # scripts find an element by its id
 _CUSTOM_ELEMENT = re.compile(r">\s*</[a-z][a-z0-9]*-")
-_NO_CONTENT = re.compile(
+_NO_CONTENT = re.compile(  # ids of elements that authors leave empty
     r"(?:^|[-_])(?:ads?|banner|modal|dialog|overlay|popup|tooltip|toast|portal|cookie|consent|gdpr|chat|fb-root|top"
     r"|clear|spacer|anchor|map|player|captcha|recaptcha|tracking|pixel|backdrop|lightbox|sidebar|nav|menu)s?\d*(?:$|[-_])"
 )

@@ -27,7 +27,7 @@ class View:
     ignore: tuple[str, ...] = ()
     watch: tuple[str, ...] = ()
     ignore_text: tuple[str, ...] = ()
-    _text: tuple[Expression, ...] = field(init=False, repr=False, compare=False)
+    _expressions: tuple[Expression, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for text in (*self.ignore, *self.watch, *self.ignore_text):
@@ -35,8 +35,8 @@ class View:
                 raise ValueError(f"{text[:20]}... is longer than {MAX_CHARS} characters")
         for selector in (*self.ignore, *self.watch):
             _check_selector(selector)
-        object.__setattr__(self, "_text", tuple(map(Expression, self.ignore_text)))
-        for expression in self._text:
+        object.__setattr__(self, "_expressions", tuple(map(Expression, self.ignore_text)))
+        for expression in self._expressions:
             if expression.matches_empty:
                 raise ValueError(f"{expression.text!r} also matches empty text; it must match at least one character")
 
@@ -45,32 +45,32 @@ class View:
 
     @property
     def is_unbounded(self) -> bool:
-        """Return whether the view's running time is unbounded, so that it needs a deadline."""
+        """Return whether applying the view may take long, so that it needs a deadline."""
         return bool(self.ignore_text) or any(selector.startswith(XPATH) for selector in (*self.ignore, *self.watch))
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Return why expressions are not supported, one sentence each."""
-        return tuple(pattern.refusal for pattern in self._text if pattern.refusal)
+        """Return why expressions of `ignore_text` are not supported, one sentence each."""
+        return tuple(expression.refusal for expression in self._expressions if expression.refusal)
 
     def without_ignored(self, text: str) -> str:
         """Return the text of a block without the parts that `ignore_text` matches."""
-        for pattern in self._text:
-            text = pattern.remove_from(text)
-        return " ".join(text.split()) if self._text else text
+        for expression in self._expressions:
+            text = expression.remove_from(text)
+        return " ".join(text.split()) if self._expressions else text
 
     def find_ignored(self, text: str) -> Iterator[str]:
         """Yield the parts of a block's text that `ignore_text` matches."""
-        for pattern in self._text:
-            yield from pattern.find_all(text)
-            text = pattern.remove_from(text)
+        for expression in self._expressions:
+            yield from expression.find_all(text)
+            text = expression.remove_from(text)
 
     def matches_ignored(self, text: str) -> bool:
         """Return whether `ignore_text` matches anything in a block's text."""
-        return any(pattern.search(text) for pattern in self._text)
+        return any(expression.search(text) for expression in self._expressions)
 
     def split(self) -> "dict[str, View]":
-        """Split the view into one View per selector to ignore and one for all selectors to watch, by a label."""
+        """Return a View for each selector to ignore and one for all selectors to watch, by label. No ignore_text."""
         views = {selector: View(ignore=(selector,)) for selector in self.ignore}
         return views | ({f"only {' and '.join(self.watch)}": View(watch=self.watch)} if self.watch else {})
 

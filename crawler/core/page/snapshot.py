@@ -22,8 +22,8 @@ class Version(PickledAsCall):
 
     number: int
     body_digest: bytes
-    text_digest: bytes
-    main_digest: bytes
+    text_digest: bytes  # of the title, all text, links, images and descriptions
+    main_digest: bytes  # of the title and the main text
     shape_digest: bytes  # of the number of words on each line of the text
     fingerprint: Fingerprint | None
     is_rendered: bool = False
@@ -54,6 +54,7 @@ def build_snapshot(
 class Parsed(PickledAsCall):
     """A parsed body: its content and digests. The version's number is 0, because it is not assigned yet.
 
+    content: without text and images_and_meta; only their digests are needed.
     blocks: empty if not requested.  sample: a few hashes of the text (see sample_text in core/novelty.py), or empty.
     """
 
@@ -95,5 +96,5 @@ def parse_body(
     )
     split = partial(extract_blocks, body, content, url=url, content_type=content_type, markup=markup, reader=reader)
     blocks = split(view=view) if with_blocks else ()
-    short = replace(content, text="", images_and_meta="")  # only the digests of the texts are stored
+    short = replace(content, text="", images_and_meta="")  # only the digests of these two are stored
     return Parsed(short, version, blocks)

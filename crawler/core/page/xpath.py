@@ -1,6 +1,6 @@
 """XPath for trees of selectolax, which does not support it: the tree is copied to lxml.
 
-The copy has the same elements in the same order. Each element has the number (mem_id) of its original.
+The copy has the same elements in the same order. Results name the original elements by their numbers (mem_id).
 """
 
 import re
@@ -58,12 +58,12 @@ def find_elements(expressions: Iterable[str], tree: LexborHTMLParser) -> Iterato
 
 @lru_cache(256)
 def _compile(expression: str) -> etree.XPath:
-    """Compile an expression. Calling it raises XPathError if the result is a number, a string or a boolean."""
+    """Compile an expression. An XPath that yields a number, a string or a boolean raises XPathError when called."""
     return etree.XPath(f"({expression})/self::*", smart_strings=False)
 
 
 def _copy_tree(tree: LexborHTMLParser) -> dict[etree._Element, int]:
-    """Copy a tree, and return each copied element, the root first, with the number of its original."""
+    """Copy a tree, and return the number of its original for each copied element, the root first."""
     copies: dict[int, etree._Element] = {}
     root = tree.root
     for node in root.traverse(include_text=True) if root is not None else ():

@@ -23,8 +23,8 @@ from crawler.core.rendering.outcome import (
 
 RenderMode = Literal["auto", "always", "never"]
 
-MAX_TEMPLATES = 400  # per domain, counted per kind of evidence; the pages of further templates are counted together
-OTHER_TEMPLATES = "*"  # stands for these further templates
+MAX_TEMPLATES = 400  # per domain: pairs of template and evidence; the pages of further templates are counted together
+OTHER_TEMPLATES = "*"  # stands for the further templates
 ALL_TEMPLATES = "**"  # stands for all templates of a domain
 MAX_ADDITIONS = 512  # per domain; the latest ones are kept
 MAX_UNRENDERED = 1000  # pages stored without their scripts; the latest ones are kept
@@ -38,13 +38,13 @@ MIN_GAINS = {RenderEvidence.NONE: 1.5, RenderEvidence.PARTIAL: 1.5, RenderEviden
 FIRST_PROBES = {RenderEvidence.NONE: 0, RenderEvidence.PARTIAL: 1, RenderEvidence.SHELL: 2}  # per template
 MIN_EVIDENT_SHARE = 0.2  # minimum share of a template's pages with PARTIAL evidence, for one of them to be probed
 ENOUGH_EVIDENT = 8  # unrendered pages of a template with evidence, before one of them is selected for the first probe
-# A template is probed again after this many unrendered pages, times one plus its last renders in a row without a gain.
+# A template is probed again after this many unrendered pages. Each of its last renders in a row without a gain adds the
+# same number.
 PROBE_AGAIN_AFTER = 100
 MAX_FRUITLESS = 9  # maximum number of these renders that count
 PROBE_BLINDLY_AFTER = 1000  # replaces PROBE_AGAIN_AFTER for pages without evidence
 NEXT_CANDIDATE_AFTER = 50  # unrendered pages until another page is selected, because the selected one was not rendered
-# Maximum number of a domain's probes without a gain. It grows by one with each gain, and by a share of the domain's
-# pages with scripts.
+# Maximum number of a domain's probes without a gain. Each gain adds one, and each page with scripts FRUITLESS_SHARE.
 FREE_PROBES = {RenderEvidence.NONE: 0, RenderEvidence.PARTIAL: 3, RenderEvidence.SHELL: 8}
 FRUITLESS_SHARE = 0.01
 MAX_FAILURES = 3  # incomplete renders in a row, which count as one render without gain
@@ -59,7 +59,7 @@ class TemplateRenders:
     fruitless: the number of last renders in a row without a gain.
     unrendered: the number of pages with scripts that were not rendered.  unrendered_since: those since the last render.
     requested_probes: the number of pages selected for a probe since the last render.
-    failures: the number of incomplete renders since then.
+    failures: the number of incomplete renders in a row; see `record_render_failure`.
     """
 
     tests: int = 0
@@ -114,11 +114,11 @@ class RenderMemory:
         return self.is_needed(ALL_TEMPLATES, RenderEvidence.SHELL)
 
     def may_be_needed(self, template: str) -> bool:
-        """Return whether all pages of the template with some kind of evidence are rendered."""
+        """Return whether there is a kind of evidence with which all pages of the template are rendered."""
         return any(self.is_needed(template, each) for each in RenderEvidence)
 
     def list_common_additions(self, url: Url) -> frozenset[int]:
-        """Return the hashes of what scripts also add to other pages, such as a banner or a menu."""
+        """Return the hashes of what scripts add to other pages than this one, such as a banner or a menu."""
         page = hash_addition(url)
         return frozenset(each for each, first in self.additions.items() if first != page)
 
@@ -190,7 +190,7 @@ def choose_rendering(
 def select_pages_to_render(memory: RenderMemory, *, is_exhausted: bool) -> tuple[tuple[PageKey, ...], RenderMemory]:
     """Return the stored pages to render now, and the memory after that.
 
-    It selects all pages of a template that needs rendering, and one page of each template to probe.
+    All pages of a template that needs rendering are selected, and one page of each template that needs a probe.
     is_exhausted: whether the domain has no other page to fetch. Then templates with few pages are probed too.
     """
     pages_by_name: dict[str, list[PageKey]] = {}
@@ -204,9 +204,9 @@ def select_pages_to_render(memory: RenderMemory, *, is_exhausted: bool) -> tuple
         if memory.is_needed(template, evidence):
             chosen += pages
             continue
-        requested, is_tested = renders.requested_probes, renders.tests or renders.unrendered >= ENOUGH_EVIDENT
+        requested, is_known = renders.requested_probes, renders.tests or renders.unrendered >= ENOUGH_EVIDENT
         is_requested = requested and renders.unrendered_since < NEXT_CANDIDATE_AFTER * requested
-        if is_requested or not (is_exhausted or evidence is RenderEvidence.SHELL or is_tested):
+        if is_requested or not (is_exhausted or evidence is RenderEvidence.SHELL or is_known):
             continue
         if after.is_probe_due(template, evidence, running=len(chosen)):
             chosen.append(pages[-1])
@@ -233,9 +233,10 @@ class ReadPage:
 
 
 def update_render_memory(memory: RenderMemory, page: ReadPage, gain: RenderGain | None) -> RenderMemory:
-    """Return the memory after a page was read without being rendered, or was rendered completely.
+    """Return the memory after a visit to a page, rendered or not.
 
-    gain: the gain of its render; None if it was not rendered or the render failed.
+    gain: the gain of its render. None if it was not rendered, or if the render failed through the fault of the page,
+    which counts as a render without a gain. For other failures, see `record_render_failure`.
     """
     if page.choice.is_rendered:
         gain = gain or NO_GAIN
@@ -255,7 +256,7 @@ def update_render_memory(memory: RenderMemory, page: ReadPage, gain: RenderGain 
 def record_render_failure(memory: RenderMemory, page: ReadPage) -> RenderMemory:
     """Return the memory after a render that did not finish, although the page is not at fault.
 
-    It is repeated. After MAX_FAILURES in a row, it counts as a render without a gain.
+    The render is repeated. MAX_FAILURES in a row count as one render without a gain.
     """
     renders = memory.get_template(page.template, page.evidence)
     if renders.failures + 1 >= MAX_FAILURES:
@@ -293,9 +294,9 @@ def _record_test(memory: RenderMemory, page: ReadPage, *, is_gain: bool) -> Rend
 
 
 def _record_unrendered(memory: RenderMemory, page: ReadPage, renders: TemplateRenders) -> RenderMemory:
-    """Return the memory after a page was stored without its scripts. renders: the new state of its template."""
-    name, raw = memory.build_name(page.template, page.evidence), memory.unrendered
+    """Return the memory after a page was stored without its scripts. renders: the new results of its template."""
+    name, unrendered = memory.build_name(page.template, page.evidence), memory.unrendered
     if page.evidence is not RenderEvidence.NONE:
-        latest = {key: others for key, others in raw.items() if key != page.key} | {page.key: name}
-        raw = keep_newest(latest, MAX_UNRENDERED)
-    return replace(memory, templates={**memory.templates, name: renders}, unrendered=raw)
+        latest = {key: other for key, other in unrendered.items() if key != page.key} | {page.key: name}
+        unrendered = keep_newest(latest, MAX_UNRENDERED)
+    return replace(memory, templates={**memory.templates, name: renders}, unrendered=unrendered)

@@ -1,4 +1,4 @@
-"""The outcome of a render, and its gain over the script-free read of the same page."""
+"""The outcome of a render, and its gain over the script-free read (the same page read without its scripts)."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -65,7 +65,7 @@ class RenderFailure(StrEnum):
     INCOMPLETE = "incomplete"  # a request to the page's own server failed or timed out
     TOO_LARGE = "too_large"  # the document exceeds the size limit of a body
     NO_PAGE = "no_page"  # the browser showed no page: a download, or an error
-    ENDING = "ending"  # the lease or its budget ended before the page had loaded everything
+    ENDING = "ending"  # the domain's lease or the lease's budget ended before the page had loaded everything
 
     @property
     def is_page_fault(self) -> bool:

@@ -53,7 +53,7 @@ _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, order=True)
 class ListDate:
-    """A date in a list. at: the first instant that it may mean, UTC.  span: how much later the last such instant is."""
+    """A date in a list. at: the first instant that the date may mean, UTC.  span: the time to the last such instant."""
 
     at: datetime
     span: timedelta = timedelta(0)
@@ -64,10 +64,10 @@ class ListDate:
 
 
 def parse_list_date(text: str) -> ListDate | None:
-    """Return the date that a text means, or None if it means none or is ambiguous.
+    """Return the date that a text means; None for an ambiguous date, one before MIN_DATE, or a text without a date.
 
-    Without a zone it is UTC. An ambiguous or unknown zone makes the span longer. With slashes, the values
-    decide which is the day; if both orders are possible, the date is ambiguous.
+    A text without a zone is in UTC. An ambiguous or unknown zone makes the span longer. With dots, the day comes first
+    if both orders are possible; with slashes or hyphens, such a date is ambiguous (3/4/2026).
     """
     text = text.strip().strip("\"'").strip()
     if not text or len(text) > MAX_DATE_CHARS:
@@ -80,7 +80,7 @@ def parse_list_date(text: str) -> ListDate | None:
 
 
 def _parse_numeric_date(text: str) -> ListDate | None:
-    """Return a date written in digits alone."""
+    """Return a date whose month is a number, or None if the text has no such form."""
     if since := _SINCE_1970.fullmatch(text):
         seconds = int(since[1]) if since[1] else int(since[2]) / 1000
         return ListDate(datetime.fromtimestamp(seconds, UTC), _SECOND)
@@ -102,7 +102,7 @@ def _build_date(parts: dict[str, str | None]) -> ListDate | None:
     if parts["hour"] is None:
         name = (parts["zone"] or "").strip("+-\u22120123456789: ").upper()
         if name not in {"", "Z", "UT", "UTC", "GMT"}:
-            return None  # a word that may not be a zone
+            return None  # without a time, the word is probably no zone
         return _convert_zone(at, _DAY if day else _MONTH if month else _YEAR, parts)
     return _add_time(at, parts)
 
@@ -125,9 +125,9 @@ def _convert_zone(at: datetime, span: timedelta, parts: dict[str, str | None]) -
 
 
 def _parse_offsets(zone: str, *, has_place: bool) -> tuple[timedelta, timedelta]:
-    """Return the minimum and maximum offset of a zone from UTC. has_place: whether the name of a city follows it.
+    """Return the minimum and maximum offset of a zone from UTC. has_place: whether the name of a place follows it.
 
-    A number takes precedence over a name before it: GMT+2 is two hours ahead.
+    A number takes precedence over the name before the number: GMT+2 is two hours ahead.
     """
     name = zone.rstrip("+-\u22120123456789:").rstrip()
     number = zone.removeprefix(name).strip()
@@ -147,12 +147,12 @@ def _parse_worded_date(text: str) -> ListDate | None:
     """Return a date with the name of a month: RFC 822, RFC 850, asctime and informal formats."""
     text = _ORDINAL.sub("", text)
     time = _TIME_IN_WORDS.search(text)
-    if time is None:  # None if something unknown follows the time
+    if time is None:  # no time, or one that unknown text follows
         return None if _TIME_OF_DAY.search(text) else ListDate(_parse_day(text), _DAY)
     day = text[: time.start()].rstrip(" ,-T").removesuffix(" at").rstrip(" ,")
     return _add_time(_parse_day(f"{day} {time['year'] or time['later'] or ''}"), time.groupdict())
 
 
 def _parse_day(day: str) -> datetime:
-    """Return the start of a day written in words, UTC. Raises ValueError."""
+    """Return the start of a day written in words, UTC. Raises ValueError if the text is not a day."""
     return parsedate_to_datetime(f"{day.strip()} 00:00:00 +0000")

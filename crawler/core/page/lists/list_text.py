@@ -18,7 +18,7 @@ START_CHARS = 1 << 16  # searched for the first element
 _GZIP_MAGIC = b"\x1f\x8b"
 _CHARSET_BYTES = 4096
 
-# The start of a list, after declarations, comments and output of broken servers.
+# The root element of a list, which may follow declarations, comments and output of broken servers.
 _ROOT = re.compile(r"(?s)<!--.*?-->|<(?:[\w.-]+:)?(?P<root>urlset|sitemapindex|rss|rdf|feed)(?=[\s>/])", re.IGNORECASE)
 _LIST_BODY = re.compile(
     rb"(?:\xef\xbb\xbf)?\s*(?:<\?[^>]*\?>\s*|<!--.*?-->\s*|<!DOCTYPE[^>\[]*>\s*)*"
@@ -51,7 +51,7 @@ class ListReadError(Exception):
 
 
 def decode_list(body: bytes, *, content_type: str, max_bytes: int) -> Iterator[str]:
-    """Yield the text of a list in chunks. Raises ListReadError if it is truncated or too large.
+    """Yield the text of a list in chunks. Raises ListReadError if it is truncated, too large or compressed too often.
 
     max_bytes: the limit of the decompressed size.  Memory use is bounded by the body and a few chunks.
     """
@@ -75,7 +75,7 @@ def _limit_bytes(chunks: Iterator[bytes], max_bytes: int) -> Iterator[bytes]:
 
 
 def _unpack(chunks: Iterator[bytes], layers: int) -> Iterator[bytes]:
-    """Yield the chunks without gzip, detected by content, with any nesting up to MAX_LAYERS."""
+    """Yield the chunks, decompressed if their first bytes are those of gzip, and again up to MAX_LAYERS times."""
     start, rest = _peek(chunks, b"", length=len(_GZIP_MAGIC))
     all_chunks = chain((start,), rest)
     if not start.startswith(_GZIP_MAGIC):
@@ -117,7 +117,8 @@ def is_list_body(body: bytes) -> bool:
 def _peek(chunks: Iterator[T], start: T, *, length: int) -> tuple[T, Iterator[T]]:
     """Return the first chunks, joined to at least `length` if there are enough, and the rest.
 
-    start: precedes the chunks. An error in the first chunks is raised when the rest is read.
+    start: the empty value of the chunks' type.  length: in bytes or characters.
+    An error in the first chunks is raised when the rest is read, or at once if the list is rejected.
     """
     try:
         for chunk in chunks:

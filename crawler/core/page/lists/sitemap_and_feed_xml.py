@@ -21,7 +21,7 @@ _CONTAINERS = frozenset({"channel", "feed"})
 _NEXT_RELATIONS = frozenset({"next", "prev-archive"})  # RFC 5005, 3 and 4
 # Elements with the last change of an entry's page, in order of preference.
 _DATES = ("lastmod", "updated", "modified", "pubdate", "date", "published", "issued", "publication_date")
-# Elements with the address of an entry, in order of preference. A feed's own address precedes that of a click counter.
+# Elements with the address of an entry, in order of preference. With an origlink, the link leads to a click counter.
 _ADDRESSES = ("loc", "origlink", "link", "guid", "id", "about")
 _SCHEDULE_ELEMENTS = frozenset({"changefreq", "priority"})
 _READ_ELEMENTS = frozenset({*_DATES, *_ADDRESSES, *_SCHEDULE_ELEMENTS})
@@ -91,7 +91,7 @@ class _EntryTarget:
         self._done: list[RawEntry] = []
         self._text: list[str] | None = None  # of the last started element, if it is one to read
         self._chars = 0
-        self._is_permanent = True  # whether the guid being read is an address
+        self._is_permalink = True  # whether the guid being read may be an address
 
     def pop_entries(self) -> list[RawEntry]:
         """Return the entries that ended since the last call."""
@@ -121,7 +121,7 @@ class _EntryTarget:
             self._add_link(parent, _get_attribute(attributes, "rel").lower().split(), href)
         elif self._draft is not None and name in _READ_ELEMENTS and (parent in _ENTRIES or parent == "news"):
             self._text, self._chars = [], 0
-            self._is_permanent = _get_attribute(attributes, "ispermalink").lower() != "false"
+            self._is_permalink = _get_attribute(attributes, "ispermalink").lower() != "false"
 
     def data(self, text: str) -> None:
         if self._text is not None and self._chars <= MAX_TEXT_CHARS:
@@ -144,12 +144,12 @@ class _EntryTarget:
 
     def _add_text(self, name: str, text: str) -> None:
         assert self._draft is not None
-        is_address = name not in {"guid", "id"} or (self._is_permanent and text.startswith(_HTTP))
+        is_address = name not in {"guid", "id"} or (self._is_permalink and text.startswith(_HTTP))
         if text and is_address and self._chars <= MAX_TEXT_CHARS:
             self._draft.texts.setdefault(name, text)
 
     def _add_link(self, parent: str, relations: list[str], href: str) -> None:
-        """Add a link of Atom, or a link of a sitemap to the same page in another language or form."""
+        """Add a link element: an Atom link, a sitemap's link to a translation, or a link to a feed's next page."""
         draft = self._draft
         if draft is None:
             if parent in _CONTAINERS and not _NEXT_RELATIONS.isdisjoint(relations):

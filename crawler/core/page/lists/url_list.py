@@ -20,10 +20,10 @@ from crawler.core.page.lists.sitemap_and_feed_xml import RawEntry, parse_entries
 
 MAX_LIST_BYTES = 50 << 20  # of one decompressed list, by the protocol
 MAX_ENTRIES = 50_000  # of one list, by the protocol; the same limit applies to alternates
-MAX_URL_CHARS = 16 << 20  # of all URLs of a list, because a long base multiplies with short relative URLs
+MAX_URL_CHARS = 16 << 20  # of all absolute URLs of a list, because a long base is repeated in each
 MAX_LINE_CHARS = 32_768
 
-# The claimed time between two changes; "always" means hourly at best.
+# The claimed time between two changes; "always" is taken as hourly.
 _INTERVALS = {
     **dict.fromkeys(("always", "hourly"), timedelta(hours=1)),
     "daily": timedelta(days=1),
@@ -125,7 +125,7 @@ class _ListBuilder:
     chars: int = 0
 
     def add(self, raw: RawEntry) -> None:
-        """Add an entry and its alternates. Raises ListReadError if the list has too many entries."""
+        """Add an entry and its alternates. Raises ListReadError if there are too many, or too many characters."""
         if len(self.listed_urls) + self.unusable >= MAX_ENTRIES:
             raise ListReadError("too_many_entries")
         url = _resolve_url(raw.address, raw.base)
@@ -156,7 +156,7 @@ class _ListBuilder:
 
 
 def _resolve_url(address: str, base: Url) -> Url | None:
-    # Undo double escaping: no valid address contains this.
+    # Undo double escaping: no valid address contains an escaped ampersand.
     return normalize_url(address.replace("&amp;", "&"), base=base) if address else None
 
 

@@ -30,7 +30,7 @@ def read_xml(source: str, *, url: Url) -> Document:
     content = source.lstrip("\ufeff \t\r\n").encode("utf-8", "replace")
     parser = expat.ParserCreate("utf-8")  # overrides any declaration, because the text is decoded already
     parser.buffer_text = True
-    parser.UseForeignDTD(True)  # noqa: FBT003  skips entities such as &nbsp; in feeds without a DTD
+    parser.UseForeignDTD(True)  # noqa: FBT003  without a DTD, entities such as &nbsp; are skipped, not errors
     reader = _Reader(parser)
     parser.StartElementHandler, parser.EndElementHandler = reader.start, reader.end
     parser.CharacterDataHandler, parser.SkippedEntityHandler = reader.texts.append, reader.add_entity
@@ -51,7 +51,7 @@ class _Reader:
     """The state of the XML reader.
 
     names: the open elements, starting at the root.  main: the lines without metadata of the file.
-    at_byte: the position of the last tag; everything before it is in the lines.
+    at_byte: the position of the last tag; everything before that tag is in the lines.  texts: the text since that tag.
     """
 
     parser: expat.XMLParserType
