@@ -27,7 +27,7 @@ def _split_names(value: object) -> object:
     return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
 
 
-# Each of these can be read from a file instead, which the variable <VARIABLE>_FILE names.
+# The variables of secret settings. Each can be read from a file instead, which the variable <VARIABLE>_FILE names.
 SECRETS = {
     "database_url": "RECRAWL_DATABASE_URL",
     "database_password": "RECRAWL_DATABASE_PASSWORD",
@@ -50,7 +50,10 @@ def find_default_home() -> Path:
 
 
 class Settings(BaseSettings):
-    """Settings that apply to all domains, read from RECRAWL_<NAME>. Settings of a domain override them."""
+    """Settings that apply to all domains, read from RECRAWL_<NAME>. A domain's own settings override them.
+
+    Budgets are an exception: a domain's own budget applies in addition to the one that all domains share.
+    """
 
     model_config = SettingsConfigDict(env_prefix="RECRAWL_", frozen=True, extra="ignore")
 
@@ -114,7 +117,7 @@ class Settings(BaseSettings):
     lease_term: Seconds = Field(
         timedelta(seconds=60),
         description="time until a lease expires without renewal: after a worker is killed, its domain waits this long; "
-        "also the upper limit of one request's time",
+        "half of it is also an upper limit of one request's time",
     )
     concurrent_domains: int = Field(8, ge=1, description="number of domains that one crawl run crawls at a time")
     max_batch_size: int = Field(100, ge=1, le=5000, description="maximum number of visits recorded in one transaction")
@@ -139,12 +142,12 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(
         10_000_000,
         ge=1024,
-        description="maximum size of a body, compressed or decompressed; larger bodies are truncated and marked so",
+        description="maximum size of a body, compressed or decompressed; a visit to a page with a larger one fails",
     )
     crawl_processes: int | None = Field(
         None,
         ge=1,
-        description="maximum number of processes that crawl domains, started when the first uses its core fully; "
+        description="maximum number of processes that crawl domains; others start when the first uses its core fully; "
         "if not set: one per core",
     )
     parser_processes: int | None = Field(

@@ -37,7 +37,7 @@ class Order(StrEnum):
 
     @property
     def is_by_position(self) -> bool:
-        """Whether the rank of a page is fixed when it is discovered, independent of its cash."""
+        """Return whether the rank of a page is fixed when it is discovered, independent of its cash."""
         return self in {Order.BREADTH, Order.DEPTH}
 
 
@@ -47,7 +47,7 @@ class Ordering:
 
     url_weight: the share of the URL score in importance, 0 to 1; only for `mixed`.
     boost: patterns, as in Scope, of pages that are more important.  boost_factor: the factor on what the virtual page
-    pays them, and on their URL score. It does not affect breadth-first and depth-first.
+    pays them, on their cash in order `opic`, and on their URL score. Breadth-first and depth-first ignore it.
     discovery_weight, revisit_weight: the weights of unfetched and fetched pages in what the virtual page pays, and in
     the guaranteed shares of requests (`compute_shares`).
     """
@@ -113,9 +113,9 @@ class Ordering:
     def compute_rank(self, cash: int, *, url_score: float, boost: float = 1.0) -> int:
         """Return the rank of an unfetched page by cash, as a 32-bit integer, highest first.
 
-        cash: the result of age_cash for the page's net if only pages of one pool are compared, because a dividend does
-        not change their order; else for its cash.  boost: the factor on cash in order `opic`; in order `mixed` the URL
-        score includes it.
+        cash: the page's cash after age_cash. If only pages of one pool are compared, the net can replace the cash,
+        because they have the same dividend.  boost: the factor on cash in order `opic`; in order `mixed` the URL score
+        includes it.
         """
         match self.order:
             case Order.OPIC:
@@ -132,8 +132,8 @@ class Ordering:
     def compute_first_rank(self, net: int, *, clock: float, depth: int, url_score: float, ahead: int = 0) -> int:
         """Return the rank of an unfetched page that is not discovered by the current visit.
 
-        That is a seed, or a page discovered under another order.  net, clock: of its account; the clock is the domain's
-        at discovery and approximates the order of discovery (pages found on the same page have the same clock).
+        That is a seed, or a page discovered under another order.  net, clock: of its account. The clock is that of the
+        domain when the page was discovered; it approximates the order of discovery.
         ahead: see compute_head_start.
         """
         match self.order:
