@@ -340,7 +340,7 @@ TABLE = {
         max_value=1,
         label="URL weight",
     ),
-    "boost": Setting(SettingKind.TEXTS, "--boost PATTERN", "Paths that are more important to you. Can be repeated."),
+    "boost": Setting(SettingKind.TEXTS, "--boost PATTERN", "Paths that are more important. Can be repeated."),
     "boost_factor": Setting(
         SettingKind.FACTOR,
         "--boost-factor NUMBER",
@@ -414,8 +414,8 @@ TABLE = {
     "internal_link_weight": Setting(
         SettingKind.NUMBER,
         "--internal-link-weight NUMBER",
-        "Weight of a link within the domain when a page passes importance to its links. Default 1. With 0, it passes "
-        "none.",
+        "Weight of a link within the domain when a page passes importance to its links. Default 1. If 0, it "
+        "passes nothing within the domain.",
         max_value=1000,
         default_text="1",
         is_about_importance=True,

@@ -196,7 +196,7 @@ def _compute_mean_price(price: ShadowPrice, pages: PageArrays) -> float:
 
 
 def has_price_moved(before: ShadowPrice, after: ShadowPrice, pages: PageArrays) -> bool:
-    """Whether the price of a mean visit rose or fell by more than MOVED_FACTOR."""
+    """Return whether the price of a mean visit rose or fell by more than MOVED_FACTOR."""
     old, new = (max(_compute_mean_price(price, pages), MIN_PRICE) for price in (before, after))
     return max(old / new, new / old) > MOVED_FACTOR
 

@@ -201,11 +201,11 @@ def select_pages(
     last_window: int = 0,
     fills_slots: bool = False,
 ) -> Selection:
-    """Select pages whose value reaches their price, by score. Reschedule the others to when it does.
+    """Select pages whose value reaches their price, by score. Reschedule the others to the time when it will.
 
     slots: the maximum number of pages.  discovery_share, refresh_share: the guaranteed shares of slots for unfetched
     pages (at any price) and for revisits (at the price) while there are any. The other slots go to the higher score,
-    and slots left over to unfetched pages. As long as a page is unfetched or due, at least one is chosen.
+    and slots left over to unfetched pages. If any page is unfetched or due, at least one is chosen.
     slots_before: the slots of all earlier calls; needed to add up fractions of slots over small batches.
     budget: None means no limit.
     last_window: the index of the first candidate of the window of the due index that was read last.
@@ -283,7 +283,7 @@ def _take(head: Candidates, pages: Indices) -> Candidates:
 
 
 def _is_window_productive(is_fetched: Flags, is_useful: Flags, never: Indices, *, start: int) -> bool:
-    """Whether enough fetched pages of a window are selectable, or leave the due index forever."""
+    """Return whether enough fetched pages of a window are selectable, or leave the due index forever."""
     useful_pages = int(is_useful[start:].sum() + (never >= start).sum())
     return useful_pages > 0 and useful_pages >= MIN_YIELD * int(is_fetched[start:].sum())
 

@@ -79,7 +79,7 @@ class SourceQuality:
 
 
 def has_quality_moved(before: SourceQuality, now: SourceQuality) -> bool:
-    """Whether the quality of a source changed so much that due times should be computed again."""
+    """Return whether the quality of a source changed so much that due times should be computed again."""
     missed = [1 - each.effective_recall for each in (before, now)]
     ratios = [each.recall / each.noise for each in (before, now)]
     return max(missed) / min(missed) > MOVED_SILENCE_RATIO or max(ratios) > MOVED_RATIO * min(ratios)

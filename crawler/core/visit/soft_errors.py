@@ -220,7 +220,10 @@ def update_soft_error_memory(soft_errors: SoftErrorMemory, visit: Visit) -> Soft
 
 
 def read_not_found_text(response: Fetched, parsed: Parsed | None, *, knowledge: DomainKnowledge) -> TextSketch | None:
-    """Return the text of a not-found probe's response: EMPTY_SKETCH if parsed is None, None if it reveals nothing."""
+    """Return the text of a not-found probe's response, or None if the response reveals nothing.
+
+    parsed: the body of a response with 2xx; without it (None), the text is EMPTY_SKETCH.
+    """
     if response.status >= 500 or response.status == 429:
         return None
     if response.location is not None:
