@@ -153,8 +153,8 @@ class Settings(BaseSettings):
     parser_processes: int | None = Field(
         None,
         ge=0,
-        description="number of processes that parse pages; 0: parse in the crawling process; if not set: one per core, "
-        "but at least 2 and at most 9",
+        description="number of processes that parse pages; 0: parse in the crawling process; if not set: the number of "
+        "cores plus one, but at least 3 and at most 9",
     )
     exempt_addresses: tuple[Network, ...] = Field(
         ("127.0.0.0/8", "::1/128"),
@@ -166,7 +166,7 @@ class Settings(BaseSettings):
     browser: str | None = Field(
         None,
         description="path or name of the browser; if not set: the first one found of Playwright's browser, "
-        "chromium-headless-shell, chromium and google-chrome",
+        "chromium-headless-shell, chromium, chromium-browser and google-chrome",
     )
     render_timeout: Seconds = Field(
         timedelta(seconds=20), description="time limit for rendering one page in the browser"

@@ -414,8 +414,8 @@ TABLE = {
     "internal_link_weight": Setting(
         SettingKind.NUMBER,
         "--internal-link-weight NUMBER",
-        "Weight of a link within the domain when a page passes importance to its links. Default 1. If 0, it "
-        "passes nothing within the domain.",
+        "Weight of a link within the domain when a page passes importance to its links. Default 1. With 0, "
+        "it goes to all pages instead (see --virtual-page-share).",
         max_value=1000,
         default_text="1",
         is_about_importance=True,

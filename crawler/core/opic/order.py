@@ -17,8 +17,8 @@ from crawler.core.opic.opic import ENDOWMENT, Pool
 RANK_STEPS = 8  # ranks per endowment of cash
 AGE_PENALTY = 0.25  # endowments subtracted from later pages each time the domain's clock grows by the factor e
 MAX_RANK = 10**9  # in both directions, to fit into 32 bits
-DEFAULT_FOLDERS = 2  # a page at this folder depth has score 1
-MAX_FOLDERS = 6  # deeper pages do not score lower
+BASE_SEGMENTS = 2  # a URL with this many path segments has score 1
+MAX_SEGMENTS = 6  # more segments do not lower the score
 DEFAULT_URL_SHARE = 0.3  # of the URL score in importance, in order `mixed`
 DEFAULT_BOOST = 4.0  # factor
 MAX_LEVELS = 512  # in links from the nearest seed; deeper pages share one queue
@@ -172,10 +172,10 @@ def compute_head_start(score: float) -> int:
 
 
 def compute_url_score(url: Url) -> float:
-    """Return the importance of a page by its URL alone: each further folder halves it, and so does a query."""
+    """Return the importance of a page by its URL alone: each path segment halves it, and so does a query."""
     path, _, query = get_path_and_query(url).partition("?")
-    folders = len([part for part in path.split("/") if part])
-    score = 2.0 ** (DEFAULT_FOLDERS - min(folders, MAX_FOLDERS))
+    segments = len([segment for segment in path.split("/") if segment])
+    score = 2.0 ** (BASE_SEGMENTS - min(segments, MAX_SEGMENTS))
     return score / 2 if query else score
 
 

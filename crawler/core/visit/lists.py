@@ -2,8 +2,8 @@
 
 A list is a page with validators, a change-rate estimate, a due time and cash. A read is informative if it reveals new
 pages, or changes of known pages (hints); then the list counts as changed. Its importance is what informative reads
-revealed recently, in pages of mean importance. A list that never reveals anything is visited once a day, and one with
-false dates has no value.
+revealed recently, in pages of mean importance. A list that never reveals anything is visited about once a day, and one
+with false dates has no value.
 """
 
 from collections.abc import Iterable, Iterator
