@@ -221,7 +221,7 @@ class Settings(BaseSettings):
         description="whether to spread budgets over the day; `recrawl crawl` always spends them as fast as it can",
     )
     min_value: float = Field(
-        0.25, gt=0, description="minimum value of a visit, in importance x days, without a budget or target"
+        0.25, gt=0, description="minimum value of a visit, in importance x days, for domains without a budget or target"
     )
     min_interval: Seconds = Field(timedelta(minutes=10), description="minimum time between visits of a page")
     max_interval: Seconds = Field(timedelta(days=180), description="maximum time between visits of a page")

@@ -41,9 +41,9 @@ def _build_ordering() -> "Ordering":
 class DomainSettings:
     """The settings of a domain that a user can set. None and empty values mean not set.
 
-    If delay, parallelism, max_depth or max_pages is not set, the setting of the process with this name applies. If
-    keep_monthly, keep_visits or keep_changes is not set, these data are kept forever. In all other cases, what is not
-    set has no limit, target or effect.
+    If delay, parallelism, max_depth or max_pages is not set, the default of the process applies (crawler/settings.py).
+    If keep_monthly, keep_visits or keep_changes is not set, these data are kept forever. Any other setting that is not
+    set has no effect.
 
     Raises ValueError with a message for the user if a target is out of range, two settings cannot be combined, or two
     page rules have the same pattern.

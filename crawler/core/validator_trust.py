@@ -89,8 +89,8 @@ NO_STATS = ValidatorStats()
 class ValidatorTrust:
     """The trust in one group's validators.
 
-    revisits: the number of revisits to pages with validators that were selected since the last lie.
-    validator_checks: the number of visits to pages with validators that sent none.
+    revisits: how many revisits to pages with validators were selected since the last lie.
+    validator_checks: how many visits to such pages sent no validators.
     """
 
     revisits: int = 0
@@ -151,7 +151,7 @@ def has_lied(visit: Visit) -> bool:
     return any(findings.get(kind) is LIE for kind in used_validators)
 
 
-# The findings of one visit about one validator.
+# The possible findings of one visit about one validator.
 TRUE = ValidatorStats(changes_seen=1)  # the body changed, and so did the validator
 LIE = ValidatorStats(changes_seen=1, missed=1)  # the body changed, the validator did not
 STEADY = ValidatorStats(unchanged=1)  # the body is equal, and so is the validator

@@ -303,19 +303,23 @@ def _compute_scores(head: Candidates) -> Floats:
     return np.where(head.is_requested, np.inf, score)
 
 
-def _schedule_checks(head: Candidates, slots: int, used: int, budget: DayBudget | None) -> tuple[Flags, Flags, Floats]:
+def _schedule_checks(
+    head: Candidates, slots: int, slots_before: int, budget: DayBudget | None
+) -> tuple[Flags, Flags, Floats]:
     """Return which due dead links and duplicates get a slot, which do not, and the days that the latter wait."""
     is_due, is_postponed = np.zeros_like(head.is_dead), np.zeros_like(head.is_dead)
     wait_days = np.zeros_like(head.due_in)
     if budget is None:
         return is_due, is_postponed, wait_days
     a_day = CHECK_SHARE * budget.per_day
-    slots_used, slots_end = (int(CHECK_SHARE * count + ROUNDING) for count in (used, used + slots))
+    checks_before, checks_after = (
+        int(CHECK_SHARE * count + ROUNDING) for count in (slots_before, slots_before + slots)
+    )
     for kind in (head.is_dead, head.is_duplicate & ~head.is_dead):
         due = np.flatnonzero(kind & (head.due_in <= 0))
         due = due[np.argsort(head.due_in[due], kind="stable")]
-        is_due[due[: slots_end - slots_used]] = True
-        others = due[slots_end - slots_used :]
+        is_due[due[: checks_after - checks_before]] = True
+        others = due[checks_after - checks_before :]
         is_postponed[others] = True
         wait_days[others] = np.minimum(np.arange(1, len(others) + 1) / max(a_day, 1e-9), MAX_CHECK_WAIT_DAYS)
     return is_due, is_postponed, wait_days

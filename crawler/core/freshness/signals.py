@@ -142,6 +142,7 @@ def find_max_recall(sources: Sequence[SourceQuality]) -> float:
 
 
 def _find_strongest(counts: Sequence[int], sources: Sequence[SourceQuality], rate: float) -> tuple[float, float, float]:
+    """Return the recall, count and ratio of one page's SignalState."""
     recall = find_max_recall(sources)
     candidates = [
         (min(count, MAX_COUNTED) * math.log1p(source.recall / source.noise * rate), count, source)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import re2
 
 MEMORY_BYTES = 64 * 1024 * 1024  # for an expression that finds many texts; RE2 discards cached states beyond that
-SINGLE_MEMORY_BYTES = 8 * 1024 * 1024
+SINGLE_MEMORY_BYTES = 8 * 1024 * 1024  # for a user's expression
 
 _WORD, _DIGIT, _SPACE = r"\pL\pN_", r"\p{Nd}", r"\s\v\x1c-\x1f\x{85}\pZ"
 _TRANSLATED = {"w": f"[{_WORD}]", "W": f"[^{_WORD}]", "s": f"[{_SPACE}]", "S": f"[^{_SPACE}]"}
