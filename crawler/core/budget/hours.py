@@ -70,7 +70,7 @@ class OpenSpan:
 class DayShare:
     """The share of a UTC day's open time that has passed, weighted by speed: 0 to 1.
 
-    elapsed: the share until now.  ahead: the share after another `lead` of open time (compute_day_share).
+    elapsed: until now.  ahead: after some more open time (compute_day_share).
     """
 
     elapsed: float

@@ -185,7 +185,6 @@ def build_candidates(columns: CandidateColumns) -> Candidates:
 
 
 def join_candidates(one: Candidates, other: Candidates) -> Candidates:
-    """Concatenate candidates."""
     columns = ((getattr(one, each.name), getattr(other, each.name)) for each in fields(Candidates))
     return Candidates(*map(np.concatenate, columns))
 
@@ -278,7 +277,6 @@ def select_requested_first(
 
 
 def _take(head: Candidates, pages: Indices) -> Candidates:
-    """Return a subset of the candidates."""
     return Candidates(*(getattr(head, each.name)[pages] for each in fields(Candidates)))
 
 

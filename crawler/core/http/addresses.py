@@ -17,5 +17,4 @@ def is_private(address: str) -> bool:
 
 
 def is_private_address(address: IPv4Address | IPv6Address) -> bool:
-    """Return whether a parsed address is private."""
     return any(address in network for network in PRIVATE_NETWORKS)

@@ -39,8 +39,6 @@ class SecretSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SecretReference:
-    """A reference to a secret."""
-
     source: SecretSource
     name: str
 

@@ -165,7 +165,6 @@ class Economy:
 
     @property
     def member_count(self) -> int:
-        """Return the number of pages in the economy."""
         return sum(self.pages)
 
     @property

@@ -96,7 +96,6 @@ class Ordering:
         return compute_url_score(url) * (self.boost_factor if self.is_boosted(url) else 1.0)
 
     def choose_pool(self, *, is_fetched: bool, is_boosted: bool) -> Pool:
-        """Return the pool of a page."""
         if is_fetched:
             return Pool.FETCHED_BOOSTED if is_boosted else Pool.FETCHED
         return Pool.UNFETCHED_BOOSTED if is_boosted else Pool.UNFETCHED

@@ -220,10 +220,7 @@ def update_soft_error_memory(soft_errors: SoftErrorMemory, visit: Visit) -> Soft
 
 
 def read_not_found_text(response: Fetched, parsed: Parsed | None, *, knowledge: DomainKnowledge) -> TextSketch | None:
-    """Return the text of a not-found probe's response, or None if the response reveals nothing.
-
-    parsed: the body of a response with 2xx; without it (None), the text is EMPTY_SKETCH.
-    """
+    """Return the text of a not-found probe's response (empty if parsed is None), or None if that reveals nothing."""
     if response.status >= 500 or response.status == 429:
         return None
     if response.location is not None:
