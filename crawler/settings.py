@@ -78,7 +78,7 @@ class Settings(BaseSettings):
     prefect_api_auth_string: SecretStr | None = Field(
         None,
         validation_alias="PREFECT_API_AUTH_STRING",
-        description="login of that Prefect server, as user:password; the local server creates its own",
+        description="login of the server at PREFECT_API_URL, as user:password; the local server creates its own",
     )
     prefect_port: int | None = Field(
         None, ge=1, le=65535, description="port of the local Prefect server; if not set: 4200 or a free port"
@@ -176,14 +176,15 @@ class Settings(BaseSettings):
     delay: Span = Field(
         timedelta(seconds=1),
         ge=timedelta(0),
-        description="time from the end of a response to the next request; 0 for domains added with --allow-private",
+        description="time from the end of a response to the next request; 0 for your own server (a domain with "
+        "--allow-private, only private addresses)",
     )
     parallelism: int = Field(1, ge=1, le=256, description="simultaneous requests to one domain")
     private_parallelism: int = Field(
         8,
         ge=1,
         le=256,
-        description="simultaneous requests to a domain added with --allow-private, which is your own server",
+        description="simultaneous requests to your own server (a domain with --allow-private, only private addresses)",
     )
     max_backoff: Seconds = Field(
         timedelta(days=1), description="maximum back-off after failures, unless Retry-After demands more"

@@ -340,7 +340,9 @@ TABLE = {
         max_value=1,
         label="URL weight",
     ),
-    "boost": Setting(SettingKind.TEXTS, "--boost PATTERN", "Paths that are more important. Can be repeated."),
+    "boost": Setting(
+        SettingKind.TEXTS, "--boost PATTERN", "Raise the importance of paths that match. Can be repeated."
+    ),
     "boost_factor": Setting(
         SettingKind.FACTOR,
         "--boost-factor NUMBER",
@@ -414,8 +416,8 @@ TABLE = {
     "internal_link_weight": Setting(
         SettingKind.NUMBER,
         "--internal-link-weight NUMBER",
-        "Weight of a link within the domain when a page passes importance to its links. Default 1. With 0, "
-        "it goes to all pages instead (see --virtual-page-share).",
+        "Weight of a link within the domain when a page passes importance to its links. Default 1. With 0, a "
+        "page's whole importance goes to all pages (see --virtual-page-share).",
         max_value=1000,
         default_text="1",
         is_about_importance=True,

@@ -28,7 +28,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class ShadowPrice:
-    """The shadow price of a request and of a byte, in importance x days; 0 if it is not scarce."""
+    """The shadow price of a request and of a byte, in importance x days; 0 for what is not scarce."""
 
     per_request: float
     per_byte: float = 0.0

@@ -2,7 +2,7 @@
 
 By RFC 9309, the longest matching pattern decides. Prefix patterns are found by bisection. Of the wildcard patterns,
 only those that may match are tried: each is indexed by the rarest run of characters that it requires. The number of
-steps is limited. If a file needs more than MAX_STEPS, the path counts as disallowed: it is safer not to request a page
+steps is limited. If a path needs more than MAX_STEPS, it counts as disallowed: it is safer not to request a page
 than to miss a rule among thousands that almost match.
 """
 

@@ -51,7 +51,7 @@ MAX_RETRY = timedelta(days=7)  # the longest wait after a failed visit to a page
 
 
 def build_excluded_visit(target: Target, *, reason: str, now: datetime) -> Visit:
-    """Build the Visit, without a request, of a page that may no longer be fetched: it keeps its cash, due in a week.
+    """Build the Visit, without a request, of a page that may no longer be fetched. It keeps its cash.
 
     A page that is gone or moved stays so; otherwise its return would not be reported.
     """

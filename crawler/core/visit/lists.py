@@ -33,8 +33,8 @@ from crawler.core.visit.visit import (
 )
 
 # News are what a read reveals, in pages of mean importance; see `compute_list_news`.
-MIN_NEWS = 0.1  # of an informative read: a single hint with this value
-MAX_NEWS = 50.0  # that count per read, because no more pages can be fetched before the list is visited again
+MIN_NEWS = 0.1  # minimum of an informative read, for example a single hint with this value
+MAX_NEWS = 50.0  # maximum that counts per read, because no more pages can be fetched before the list is visited again
 MAX_AVERAGED_VISITS = 8  # informative reads that are averaged in the value of a list
 MAX_AHEAD = timedelta(days=1)  # by which a date may be in the future, because of clocks and time zones
 SUMMARY_TYPE = "text/plain; charset=utf-8"

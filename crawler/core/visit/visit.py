@@ -82,7 +82,7 @@ class HeadOutcome(StrEnum):
 
     BODY_SKIPPED = "spared"  # length and validators are unchanged, so no GET was sent
     DIFFERED = "differed"  # length or validators differ, so a GET followed
-    USELESS = "useless"  # the server refused it, or its length was not that of the body
+    USELESS = "useless"  # the server rejected the HEAD, or its Content-Length was not that of the body
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class DomainKnowledge:
 class Baseline:
     """The blocks that a page is compared with: of the last Snapshot, and of second fetches right after this visit.
 
-    at: when the Snapshot was taken.  has_returned: whether the page equals an even earlier version.
+    at: when the Snapshot was taken.  has_returned: whether the page equals an older version.
     html_end, has_password_field: those of the Snapshot's body; set only if the current page shows such a sign of a soft
     error (`add_soft_error_signs`).
     """
