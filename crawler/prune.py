@@ -37,7 +37,7 @@ class PruneStats:
     unread: changes that are old enough to be deleted but are kept because `reader` has not read them.
     deferred_versions: versions that are kept only because of `reader`.
     reader: the subscription or other reader of the change feed for which data is kept; empty if there is none.
-    reader_since: when the oldest change was found that it has not read.  remedy: what the user can do about it.
+    reader_since: when the oldest change that it has not read was found.  remedy: what the user can do about it.
     stored_bytes: size of texts and bodies after pruning.
     excess_bytes: bytes above the quota that remain because newest versions and unread versions are never deleted.
     """

@@ -26,7 +26,7 @@ ENDOWMENT = TOTAL_CASH // 10**7  # of each page, 10^8 units; enough for ten mill
 FIRST_SEEDS = 100
 VIRTUAL_PAGE_SHARE = 0.15  # of the cash of each visit: the link to the virtual page, like PageRank's jump
 # k in the importance window T = k M, where M is the cash in circulation. On static graphs, the estimates with 24 are
-# five times as accurate as with 8, and most-cash-first fills the window in ten visits per page (docs/decisions/0012).
+# five times as accurate as with 8, and order `opic` fills the window in ten visits per page (docs/decisions/0012).
 WINDOW_PASSES = 24.0
 NEW_PAGES_AVERAGED = 50  # pages whose first visits are averaged to estimate the importance of a new page
 
