@@ -67,7 +67,7 @@ def build_install_command(extra: str, *, prefix: Path = Path(sys.prefix), python
 
 
 def _read_metadata(extra: str) -> tuple[str, str, list[str]]:
-    """Return what installed recrawl, the URL that it was installed from, and the requirements of an extra."""
+    """Return the tool that installed recrawl, the URL that it was installed from, and the requirements of an extra."""
     import json  # noqa: PLC0415  few need it, and a crawl starts sooner without
     from importlib.metadata import distribution  # noqa: PLC0415  likewise
 

@@ -1,9 +1,9 @@
 """Pruning: apply the retention settings of domains.
 
-`prune_domains` thins out old versions (deletes some of them), packs old visits (many into one compact row), and deletes
-visits and changes that are too old. `enforce_quota` deletes versions of one domain that exceeds its storage quota.
-`estimate_pruning` estimates what pruning would free. Each chunk is one transaction: crawls continue meanwhile, and the
-next pruning continues an interrupted one.
+`prune_domains` thins out old versions (deletes the text, headers and body of some), packs old visits (many into one
+compact row), and deletes visits and changes that are too old. `enforce_quota` thins out the oldest versions of a domain
+that exceeds its storage quota. `estimate_pruning` estimates what pruning would free. Each chunk is one transaction:
+crawls continue meanwhile, and the next pruning continues an interrupted one.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from crawler.store.retention.versions import ThinResult, VersionRef
 
 # A share of the quota: if the size estimated from 200 pages is below it, the real size is hardly ever above the quota.
 SAMPLE_MARGIN = 0.6
-MAX_FILL_CHUNKS = 100  # chunks of events from which fingerprints for `recrawl duplicates` are computed in one pruning
+MAX_FILL_CHUNKS = 100  # per pruning: chunks of events from which fingerprints for `recrawl duplicates` are computed
 
 
 @dataclass(slots=True)
@@ -31,13 +31,13 @@ class PruneStats:
     """What pruning deleted from a domain, or would delete in a dry run.
 
     versions: versions that were thinned out; `over_quota` of them only because the quota was exceeded.
-    bodies: bodies that no version refers to any longer.  freed_bytes: stored size of the deleted texts and bodies.
+    bodies: deleted bodies, which no version refers to.  freed_bytes: stored size of the deleted texts and bodies.
     packed: visits that were packed.  merged: visits in packs that were merged into one pack per month.
     visits, changes: how many were deleted.
     unread: changes that are old enough to be deleted but are kept because `reader` has not read them.
-    deferred_versions: versions that are kept for that reader only.
+    deferred_versions: versions that are kept only because of `reader`.
     reader: the subscription or other reader of the change feed for which data is kept; empty if there is none.
-    reader_since: when the oldest change was found that it has not read.  remedy: what the user can do about it.
+    reader_since: when the oldest change that it has not read was found.  remedy: what the user can do about it.
     stored_bytes: size of texts and bodies after pruning.
     excess_bytes: bytes above the quota that remain because newest versions and unread versions are never deleted.
     """
@@ -80,7 +80,7 @@ async def prune_domains(
     """
     results = []
     for domain in requested:
-        # Pruning the domains before may take long; meanwhile settings may change and domains may be removed.
+        # Pruning the previous domains may take long; meanwhile settings may change and domains may be removed.
         current = await domains.find_domain(db, domain.authority)
         if current is not None:
             results.append(await prune_domain(db, current, at=at, dry_run=dry_run))
@@ -107,7 +107,7 @@ async def prune_domain(db: Database, domain: Domain, *, at: datetime, dry_run: b
 async def enforce_quota(db: Database, domain: Domain) -> PruneStats | None:
     """Thin out the versions of a domain that exceeds its quota; return None if it has no quota or does not exceed it.
 
-    Apply its retention settings first, then delete the oldest versions. A sample of pages is enough to recognize a
+    Apply its retention settings first, then thin out the oldest versions. A sample of pages is enough to recognize a
     domain far below its quota, so this is cheap enough to run every hour.
     """
     quota = domain.settings.quota
@@ -160,7 +160,7 @@ class _Pruning:
             after = choice.last
 
     async def enforce_quota(self) -> None:
-        """Delete the oldest versions until the rest is within the quota."""
+        """Thin out the oldest versions until the stored texts and bodies are within the quota."""
         quota = self.domain.settings.quota
         if quota is None:
             return
@@ -172,8 +172,8 @@ class _Pruning:
                 # every version except the newest ones was considered
                 self.result.deferred_versions = max(self.result.deferred_versions, deferred_count)
                 return
-            sizes = accumulate((name.size for name in choice.versions), initial=0)
-            chosen = [name for name, before in zip(choice.versions, sizes, strict=False) if before < excess]
+            sizes = accumulate((version.size for version in choice.versions), initial=0)
+            chosen = [version for version, before in zip(choice.versions, sizes, strict=False) if before < excess]
             thinned = await self._thin_chosen(chosen)
             excess -= thinned.freed_bytes
             self.result.over_quota += thinned.versions

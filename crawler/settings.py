@@ -27,7 +27,7 @@ def _split_names(value: object) -> object:
     return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
 
 
-# Each of these can be read from a file instead, which the variable <VARIABLE>_FILE names.
+# The variables of secret settings. Each can be read from a file instead, which the variable <VARIABLE>_FILE names.
 SECRETS = {
     "database_url": "RECRAWL_DATABASE_URL",
     "database_password": "RECRAWL_DATABASE_PASSWORD",
@@ -50,7 +50,10 @@ def find_default_home() -> Path:
 
 
 class Settings(BaseSettings):
-    """Settings that apply to all domains, read from RECRAWL_<NAME>. Settings of a domain override them."""
+    """Settings that apply to all domains, read from RECRAWL_<NAME>. A domain's own settings override them.
+
+    Budgets are an exception: a domain's own budget applies in addition to the one that all domains share.
+    """
 
     model_config = SettingsConfigDict(env_prefix="RECRAWL_", frozen=True, extra="ignore")
 
@@ -75,7 +78,7 @@ class Settings(BaseSettings):
     prefect_api_auth_string: SecretStr | None = Field(
         None,
         validation_alias="PREFECT_API_AUTH_STRING",
-        description="login of that Prefect server, as user:password; the local server creates its own",
+        description="login of the server at PREFECT_API_URL, as user:password; the local server creates its own",
     )
     prefect_port: int | None = Field(
         None, ge=1, le=65535, description="port of the local Prefect server; if not set: 4200 or a free port"
@@ -114,7 +117,7 @@ class Settings(BaseSettings):
     lease_term: Seconds = Field(
         timedelta(seconds=60),
         description="time until a lease expires without renewal: after a worker is killed, its domain waits this long; "
-        "also the upper limit of one request's time",
+        "half of it is also an upper limit of one request's time",
     )
     concurrent_domains: int = Field(8, ge=1, description="number of domains that one crawl run crawls at a time")
     max_batch_size: int = Field(100, ge=1, le=5000, description="maximum number of visits recorded in one transaction")
@@ -139,19 +142,19 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(
         10_000_000,
         ge=1024,
-        description="maximum size of a body, compressed or decompressed; larger bodies are truncated and marked so",
+        description="maximum size of a body, compressed or decompressed; a visit to a page with a larger one fails",
     )
     crawl_processes: int | None = Field(
         None,
         ge=1,
-        description="maximum number of processes that crawl domains, started when the first uses its core fully; "
+        description="maximum number of processes that crawl domains; others start when the first uses its core fully; "
         "if not set: one per core",
     )
     parser_processes: int | None = Field(
         None,
         ge=0,
-        description="number of processes that parse pages; 0: parse in the crawling process; if not set: one per core, "
-        "but at least 2 and at most 9",
+        description="number of processes that parse pages; 0: parse in the crawling process; if not set: the number of "
+        "cores plus one, but at least 3 and at most 9",
     )
     exempt_addresses: tuple[Network, ...] = Field(
         ("127.0.0.0/8", "::1/128"),
@@ -163,7 +166,7 @@ class Settings(BaseSettings):
     browser: str | None = Field(
         None,
         description="path or name of the browser; if not set: the first one found of Playwright's browser, "
-        "chromium-headless-shell, chromium and google-chrome",
+        "chromium-headless-shell, chromium, chromium-browser and google-chrome",
     )
     render_timeout: Seconds = Field(
         timedelta(seconds=20), description="time limit for rendering one page in the browser"
@@ -173,14 +176,15 @@ class Settings(BaseSettings):
     delay: Span = Field(
         timedelta(seconds=1),
         ge=timedelta(0),
-        description="time from the end of a response to the next request; 0 for domains added with --allow-private",
+        description="time from the end of a response to the next request; 0 for your own server (a domain with "
+        "--allow-private, only private addresses)",
     )
     parallelism: int = Field(1, ge=1, le=256, description="simultaneous requests to one domain")
     private_parallelism: int = Field(
         8,
         ge=1,
         le=256,
-        description="simultaneous requests to a domain added with --allow-private, which is your own server",
+        description="simultaneous requests to your own server (a domain with --allow-private, only private addresses)",
     )
     max_backoff: Seconds = Field(
         timedelta(days=1), description="maximum back-off after failures, unless Retry-After demands more"
@@ -218,7 +222,7 @@ class Settings(BaseSettings):
         description="whether to spread budgets over the day; `recrawl crawl` always spends them as fast as it can",
     )
     min_value: float = Field(
-        0.25, gt=0, description="minimum value of a visit, in importance x days, without a budget or target"
+        0.25, gt=0, description="minimum value of a visit, in importance x days, for domains without a budget or target"
     )
     min_interval: Seconds = Field(timedelta(minutes=10), description="minimum time between visits of a page")
     max_interval: Seconds = Field(timedelta(days=180), description="maximum time between visits of a page")

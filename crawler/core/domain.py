@@ -13,7 +13,10 @@ from crawler.core.http.urls import Authority, Scope, Url, get_host
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """One authority that a user registered. addresses: the result of the last DNS lookup."""
+    """One authority that a user registered. aliases: other authorities with the same pages.
+
+    addresses: the result of the last DNS lookup.
+    """
 
     id: int
     authority: Authority
@@ -93,7 +96,7 @@ def is_own_server(authority: Authority, addresses: Collection[str], *, allow_pri
 class RobotsCopy:
     """The stored robots.txt of a domain.
 
-    body: the last good copy, or None.  outcome: how the last request for it ended.
+    body: the last good copy, or None.  outcome, fetched_at: how and when the last request for it ended.
     good_at: when the body was received.  due_at: when to fetch it again.
     """
 
@@ -106,9 +109,9 @@ class RobotsCopy:
 
 @dataclass(frozen=True, slots=True)
 class Suspension:
-    """Until when a domain is suspended (knowledge time), and why.
+    """Until when a domain is suspended, in knowledge time (crawler/clock.py), and why.
 
-    rejections: the number of 429s and 503s in a row, which determines the next back-off.
+    rejections: the number of responses in a row with 429 or 503, which determines the next back-off.
     """
 
     until: datetime
@@ -121,7 +124,7 @@ class Lease:
     """A domain held by one worker. Only the holder of the token writes the domain's pages.
 
     wait: real time from the claim until the domain's delay allows the first request.
-    rejections: the number of 429s and 503s in a row before this lease.
+    rejections: the number of responses in a row with 429 or 503 before this lease.
     slots: the IP addresses that are held together with the domain.
     since: the monotonic clock of the machine in seconds, read before the claim was sent; the lease ends a term later.
     """
@@ -139,19 +142,22 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class DomainStatus:
-    """Why a domain can or cannot be claimed now. leased_until is real time, other instants are knowledge time."""
+    """Why a domain can or cannot be claimed now.
+
+    leased_until and next_request_at are real time, other instants are knowledge time (crawler/clock.py).
+    """
 
     paused: bool
     holder: str | None
     leased_until: datetime | None
     wake_at: datetime | None  # when the next page is due
     paced_until: datetime | None  # until then the paced budget is used up, according to the last release
-    resume_at: datetime | None
+    resume_at: datetime | None  # end of the last suspension
     resume_reason: str
-    next_request_at: datetime | None
+    next_request_at: datetime | None  # when the crawl delay allows the next request
     last_visit_at: datetime | None
-    addresses_busy: bool
-    has_inbox: bool  # the next lease applies it
+    addresses_busy: bool  # another domain holds an IP address of this one
+    has_inbox: bool  # requests or change signals wait for the next lease
     requested: int  # pages that a user requested and that were not fetched since; at most MAX_REQUESTED
     budget: int | None  # requests per day, set by the user or the plan
     budget_left: int | None  # requests left today

@@ -41,7 +41,9 @@ def _build_ordering() -> "Ordering":
 class DomainSettings:
     """The settings of a domain that a user can set. None and empty values mean not set.
 
-    What is not set has no limit and no target, or a general default. With None for keep_*, nothing is deleted by age.
+    If delay, parallelism, max_depth or max_pages is not set, the default of the process applies (crawler/settings.py).
+    If keep_monthly, keep_visits or keep_changes is not set, these data are kept forever. Any other setting that is not
+    set has no effect.
 
     Raises ValueError with a message for the user if a target is out of range, two settings cannot be combined, or two
     page rules have the same pattern.
@@ -104,7 +106,7 @@ class DomainSettings:
 
     @property
     def uses_whole_budget(self) -> bool:
-        """Return whether the crawl spends its whole daily budget, because no target limits it."""
+        """Return whether the domain has a budget of requests and no target, which could need fewer requests."""
         return self.budget_per_day is not None and self.target_freshness is None and self.max_age is None
 
     @property
@@ -150,7 +152,7 @@ def _explain_file_problem(text: str) -> str:
 
 
 def _keep(option: str, kept: str, label: str) -> Setting:
-    """Return a retention setting. kept: what is kept, to complete the help text "How long to keep ..."."""
+    """Return a retention setting. kept: the end of its help text, after "How long to keep"."""
     text = f"How long to keep {kept}"
     return Setting(SettingKind.SPAN, option, text, label=label, phrase="for {}", is_crawl_option=False)
 
@@ -171,7 +173,7 @@ TABLE = {
         SettingKind.SHARE,
         "--target-freshness SHARE",
         "Keep this share of the pages fresh, weighted by importance, such as 95%. recrawl computes how many requests "
-        "this takes.",
+        "this takes. Replaces --max-age. The budget is still the upper limit.",
         label="Freshness target",
         phrase="{} fresh",
         replaced_setting="max_age",
@@ -195,8 +197,8 @@ TABLE = {
     "latency_factor": Setting(
         SettingKind.NUMBER,
         "--latency-factor NUMBER",
-        "The pause is at least this many times the response time, but this never makes it longer than 30 s. Default "
-        "2; 0 turns this off. It has no effect if --delay is 0.",
+        "Minimum pause, as a multiple of the response time, but at most 30 s. Default 2; 0 turns it off. No effect if "
+        "--delay is 0.",
         max_value=100,
         label="Latency factor",
         phrase="pause at least {} times the response time",
@@ -207,7 +209,8 @@ TABLE = {
         SettingKind.TEXT,
         "--hours HOURS",
         "When to crawl, such as 'Mon-Fri 22:00-06:00 Europe/Vienna; Sat-Sun'. Outside these hours nothing is fetched. "
-        "A factor changes the speed: '22-06 x2; 06-22 x0.5 Europe/Vienna'. The time zone applies to all parts.",
+        "A factor changes the speed: '22-06 x2; 06-22 x0.5 Europe/Vienna'. One time zone applies to all parts; default "
+        "UTC.",
         label="Crawl hours",
         explain_problem=_build_problem_check("crawler.core.budget.hours", "parse_hours"),
         default_text="at any time",
@@ -216,7 +219,7 @@ TABLE = {
     "headers": Setting(
         SettingKind.TEXTS,
         "--header HEADER",
-        "Send this header to the domain, such as 'X-Key: env:DOCS_KEY'. Its value is read from the environment "
+        "Send this header to the domain, such as 'X-Key: env:DOCS_KEY'. Its value is read from an environment variable "
         "(env:NAME) or a Prefect secret block (block:NAME). Can be repeated.",
         explain_problem=_build_problem_check("crawler.core.http.credentials", "parse_header"),
         needs_full_recrawl=True,
@@ -295,7 +298,7 @@ TABLE = {
     "max_pages": Setting(
         SettingKind.COUNT,
         "--max-pages N",
-        "Store at most this many pages of the domain.",
+        "Maximum number of pages of the domain, fetched or not. Further URLs are not added.",
         min_value=1,
         label="Maximum pages",
     ),
@@ -326,18 +329,20 @@ TABLE = {
         SettingKind.TEXT,
         "--order ORDER",
         "Which new pages are fetched first: opic (most important), breadth (breadth-first), depth (depth-first), "
-        "mixed (importance and URL score).",
+        "mixed (by importance and URL score, which is lower in deeper folders). Default opic.",
         pattern="opic|breadth|depth|mixed",
         column="discovery_order",
     ),
     "url_weight": Setting(
         SettingKind.NUMBER,
         "--url-weight SHARE",
-        "With --order mixed, share of the URL score in the order, 0 to 1; the rest is importance. Default 0.3.",
+        "With --order mixed, the weight of the URL score, 0 to 1. The rest is the weight of importance. Default 0.3.",
         max_value=1,
         label="URL weight",
     ),
-    "boost": Setting(SettingKind.TEXTS, "--boost PATTERN", "Paths that are more important to you. Can be repeated."),
+    "boost": Setting(
+        SettingKind.TEXTS, "--boost PATTERN", "Raise the importance of paths that match. Can be repeated."
+    ),
     "boost_factor": Setting(
         SettingKind.FACTOR,
         "--boost-factor NUMBER",
@@ -347,20 +352,21 @@ TABLE = {
         SettingKind.NUMBER,
         "--discovery-weight NUMBER",
         "Weight of new pages in the budget, relative to --revisit-weight. Also their weight when importance is "
-        "distributed to all pages (see --virtual-page-share). Default 1. With --revisit-weight 0, new pages always "
+        "distributed to all pages (--virtual-page-share). Default 1. With --revisit-weight 0, new pages always "
         "come first.",
         max_value=1000,
     ),
     "revisit_weight": Setting(
         SettingKind.NUMBER,
         "--revisit-weight NUMBER",
-        "Weight of revisits and fetched pages, relative to --discovery-weight. Default 1.",
+        "Weight of revisits in the budget, and of fetched pages when importance is distributed to all pages, relative "
+        "to --discovery-weight. Default 1.",
         max_value=1000,
     ),
     "external_link_weight": Setting(
         SettingKind.NUMBER,
         "--external-link-weight NUMBER",
-        "Weight of a link to another domain. Default 0.",
+        "Weight of a link to another domain when a page passes importance to its links. Default 0.",
         max_value=1000,
         default_text="0",
         is_about_importance=True,
@@ -368,7 +374,8 @@ TABLE = {
     "change_weight": Setting(
         SettingKind.TEXT,
         "--change-weight WHAT",
-        "Weight of a change: magnitude (how much of the page changes) or equal (all changes count the same).",
+        "Weight of a change in the value of a visit: magnitude (how much of the page changes) or equal (all changes "
+        "count the same). Default magnitude.",
         pattern="magnitude|equal",
         default_text="magnitude",
         needs_rescoring=True,
@@ -409,7 +416,8 @@ TABLE = {
     "internal_link_weight": Setting(
         SettingKind.NUMBER,
         "--internal-link-weight NUMBER",
-        "Weight of a link within the domain. Default 1. With 0, such links pass on no importance.",
+        "Weight of a link within the domain when a page passes importance to its links. Default 1. With 0, a "
+        "page's whole importance goes to all pages (see --virtual-page-share).",
         max_value=1000,
         default_text="1",
         is_about_importance=True,
@@ -466,9 +474,9 @@ DEFAULTS = {each.name: each.default for each in fields(DomainSettings)}
 
 
 def _complete_setting(name: str, setting: Setting) -> Setting:
-    """Return a setting of the table with its name, default, column, JSON key and, unless given, label and mismatch."""
+    """Return a setting of the table with its name and default, and column, key, label and mismatch unless given."""
     in_seconds = setting.kind in {SettingKind.DELAY, SettingKind.SPAN}
-    is_of_ordering = name not in DEFAULTS  # Ordering has its own defaults
+    is_of_ordering = name not in DEFAULTS  # a field of Ordering, which has its own defaults
     is_about_importance = setting.is_about_importance or is_of_ordering
     return replace(
         setting,
@@ -495,7 +503,7 @@ def list_setting_problems(setting: Setting, value: Any) -> tuple[str, ...]:
 
 
 def get_value(domain_settings: DomainSettings, setting: Setting) -> Any:
-    """Return the value of a setting."""
+    """Return the value of a setting, which may be a field of the settings' ordering."""
     return getattr(domain_settings.ordering if setting.is_in_ordering else domain_settings, setting.name)
 
 
@@ -511,7 +519,7 @@ def has_same_weighing(one: DomainSettings, other: DomainSettings) -> bool:
 
 
 def replace_values(domain_settings: DomainSettings, values: Mapping[str, Any]) -> DomainSettings:
-    """Return the settings with some values replaced, by name. Raise ValueError for an invalid combination."""
+    """Return the settings with new values, by setting name. Raise ValueError for an invalid combination."""
     ordering_values = {each.name: values[each.name] for each in SETTINGS if each.is_in_ordering and each.name in values}
     direct_values = {name: value for name, value in values.items() if name not in ordering_values}
     before = domain_settings.ordering

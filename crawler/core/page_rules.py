@@ -1,4 +1,4 @@
-"""A user's rules for pages that match a pattern: revisit intervals, weight, number of pages, view, and rendering."""
+"""A user's rules for pages that match a pattern: intervals, weight, number of pages, compared parts, and rendering."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -66,8 +66,9 @@ class PageRule:
 
 @dataclass(frozen=True, slots=True)
 class RuleTerms:
-    """The merged rules for one page. Invariant: min_interval <= max_interval if both are set.
+    """The merged terms of all rules for one page: its intervals, weight and `once`.
 
+    Invariant: min_interval <= max_interval if both are set.
     min_interval, max_interval: as in PageRule; None means the default.
     """
 
@@ -79,7 +80,8 @@ class RuleTerms:
 
 @dataclass(frozen=True, slots=True)
 class PageRules:
-    """The rules of a domain, in order. For each setting, the first matching rule that sets it applies.
+    """The rules of a domain, in order. For each interval, the weight and `render`, the first matching rule that sets it
+    applies. All matching rules apply for `once`, `view` and `max_pages`.
 
     page_score: returns a further factor on the importance of a page, 0 or more; None for no factor.
     Raises ValueError if two rules have the same pattern.
@@ -126,7 +128,7 @@ class PageRules:
         return next((rule.render for rule in self.rules if rule.render is not None and rule.matches(url)), None)
 
     def list_limiting_rules(self, url: Url) -> tuple[int, ...]:
-        """Return the indexes of all rules that limit the number of pages and match. The page counts for each."""
+        """Return the indexes of matching rules that limit the number of pages; the page counts toward each limit."""
         return tuple(n for n, rule in enumerate(self.rules) if rule.max_pages is not None and rule.matches(url))
 
 

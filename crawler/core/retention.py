@@ -36,7 +36,7 @@ def select_stored_versions(
     removes nothing.
     """
     newest_first = sorted(versions, key=lambda version: -version.number)
-    stored = {version.number for version in newest_first[: max(domain_settings.keep_versions, 1)]}
+    kept = {version.number for version in newest_first[: max(domain_settings.keep_versions, 1)]}
     covered_periods: set[tuple[int, ...]] = set()
     limits = (domain_settings.keep_daily, domain_settings.keep_weekly, domain_settings.keep_monthly)
     for version in newest_first:
@@ -47,10 +47,10 @@ def select_stored_versions(
         fitting = (period for period, longest in zip(periods, limits, strict=True) if longest is None or age <= longest)
         period = next(fitting, None)
         if version.number in needed or (period is not None and period not in covered_periods):
-            stored.add(version.number)
+            kept.add(version.number)
         # Whichever rule keeps a version, it is the last of its day, week and month for the other rules too.
         covered_periods.update(periods)
-    return frozenset(stored)
+    return frozenset(kept)
 
 
 def has_same_retention(one: DomainSettings, other: DomainSettings) -> bool:

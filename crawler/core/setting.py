@@ -18,8 +18,8 @@ class SettingKind(StrEnum):
     BYTES = "bytes"  # entered as 500MB
     DELAY = "delay"  # seconds, 0 or more
     SPAN = "span"  # a duration above 0, entered as 3d, stored in seconds
-    TEXTS = "texts"  # texts; the option can be repeated
-    TEXT = "text"  # matches `pattern`
+    TEXTS = "texts"  # several texts; the option can be repeated
+    TEXT = "text"  # one text; it must match `pattern` unless that is empty
     FLAG = "flag"
 
 
@@ -27,7 +27,7 @@ class SettingKind(StrEnum):
 class Setting:
     """One setting: how it is entered, validated, stored and displayed.
 
-    option, help: the command-line option with its metavariable, and its help text.
+    kind: its type and unit.  option, help: the command-line option with its metavariable, and its help text.
     min_value, max_value: the bounds of a count or number.
     pattern, mismatch: a regular expression that must match a whole text, and the end of the error message if it does
     not ("'x' is ..."); by default the alternatives of the pattern are listed.

@@ -21,8 +21,8 @@ from crawler.core.visit.update import build_learned_visit
 from crawler.core.visit.visit import HeadOutcome, Target, Visit
 
 DECAY = 0.8  # weight of a finding relative to the next one: five honest findings outweigh a lie
-MAX_LIES = 0.25  # maximum of missed changes per change (and one more), for a validator to be honest
-MAX_FLAPS = 0.25  # maximum of flaps per visit with an equal body (and one more), for a validator to be steady
+MAX_LIES = 0.25  # a validator is honest up to this many missed changes per change, with one change added
+MAX_FLAPS = 0.25  # a validator is steady up to this many flaps per visit with an equal body, with one visit added
 MAX_FADED_LIES = 0.1  # if the decayed sum of lies is lower, the last one was more than ten changes ago
 MAX_IGNORED = 0.9  # maximum of flaps per visit with an equal body, for conditional requests to be useful
 # Minimum decayed sum of honest findings, for example to date a change by Last-Modified: at least five in a row.
@@ -68,7 +68,7 @@ class ValidatorStats:
 
     @property
     def is_exact(self) -> bool:
-        """Return whether the validator missed no change recently. Lengths need this: different bodies may share one."""
+        """Return whether the validator missed no change recently. Lengths need this: other bodies may be as long."""
         return self.is_proven and self.missed < MAX_FADED_LIES
 
     @property
@@ -89,8 +89,8 @@ NO_STATS = ValidatorStats()
 class ValidatorTrust:
     """The trust in one group's validators.
 
-    revisits: the number of revisits selected of pages with validators since the last lie.
-    validator_checks: the number of visits to pages with validators that sent none.
+    revisits: how many revisits to pages with validators were selected since the last lie.
+    validator_checks: how many visits to such pages sent no validators.
     """
 
     revisits: int = 0
@@ -151,7 +151,7 @@ def has_lied(visit: Visit) -> bool:
     return any(findings.get(kind) is LIE for kind in used_validators)
 
 
-# The findings of one visit about one validator.
+# The possible findings of one visit about one validator.
 TRUE = ValidatorStats(changes_seen=1)  # the body changed, and so did the validator
 LIE = ValidatorStats(changes_seen=1, missed=1)  # the body changed, the validator did not
 STEADY = ValidatorStats(unchanged=1)  # the body is equal, and so is the validator
@@ -222,11 +222,12 @@ def _differs(one: Validators, other: Validators, kind: Validator) -> bool:
 
 
 def keep_validators(validators: Validators, kinds: list[Validator]) -> Validators:
+    """Return the validators without those of other kinds."""
     etag = validators.etag if Validator.ETAG in kinds else None
     return Validators(etag, validators.last_modified if Validator.LAST_MODIFIED in kinds else None)
 
 
-WHOLE_DOMAIN = -1  # replaces a group's number: all pages of a domain, of which only the revisits are counted
+WHOLE_DOMAIN = -1  # used as a group's number for all pages of a domain; only their revisits are counted
 
 # A stretch is a number of successive revisits, one of which is a validator check.
 FIRST_STRETCH = 4  # length of the first stretches, in revisits
@@ -238,7 +239,7 @@ LAST_STRETCH_START = 100  # number of revisits from which on each stretch has th
 GOLDEN_RATIO = 0.6180339887498949
 # If a group has this share of its domain's revisits, it is only checked by the domain's number of revisits.
 DOMINANT_SHARE = 0.9
-YOUNG_REVISITS = FIRST_STRETCH * FIRST_STRETCHES  # revisits of a group before which other groups' lies count
+YOUNG_REVISITS = FIRST_STRETCH * FIRST_STRETCHES  # a group with fewer revisits is young: lies in other groups count
 
 
 def is_validator_check(revisit: int) -> bool:
@@ -260,7 +261,7 @@ def is_validator_check(revisit: int) -> bool:
 def is_validator_check_due(trust: ValidatorTrust, group_revisit: int, domain_revisit: int) -> bool:
     """Return whether a revisit is a validator check.
 
-    group_revisit, domain_revisit: its number in the group and in the domain, from 0.
+    group_revisit, domain_revisit: the revisit's number in the group and in the domain, from 0.
     For a group with nearly all revisits, the domain's number suffices. A group whose validators lied is checked as
     often as a new domain, any other group rarely.
     """
@@ -272,7 +273,7 @@ def is_validator_check_due(trust: ValidatorTrust, group_revisit: int, domain_rev
 
 
 def update_domain_trust(domain_trust: ValidatorTrust, visit: Visit, group_trust: ValidatorTrust) -> ValidatorTrust:
-    """Return the domain's trust after a visit: its revisits are 0 if validators lied that the page's group trusted."""
+    """Return the domain's trust after a visit: revisits become 0 if validators that the group trusted have lied."""
     is_news = has_lied(visit) and bool(choose_validators(visit.target.stored_validators, group_trust))
     return replace(domain_trust, revisits=0) if is_news else domain_trust
 

@@ -13,7 +13,7 @@ from crawler.store.plan import Calibration
 
 RECOUNT_SPAN = timedelta(days=2)  # the last UTC days are counted again: some visits are recorded after midnight
 AUDIT_WINDOW = timedelta(days=30)  # period over which audits are judged: a small domain has few per day
-MAX_DRAWN = 200  # pages of one domain per day: after 30 days, the share is known to half a percentage point
+MAX_DRAWN = 200  # pages of one domain per day: after 30 days, freshness is known to half a percentage point
 ALL = "all domains"
 
 
@@ -30,8 +30,8 @@ class DomainAudit:
 class AuditFinding:
     """A report that disagrees with what visits found. name: the domain, or ALL.
 
-    by_chance: true if audit visits show it: the reported freshness is wrong. Otherwise scheduled visits show it: the
-    freshness expected at scheduled visits is wrong.
+    by_chance: whether audit visits, to pages drawn at random, show that the reported freshness is wrong. Otherwise
+    scheduled visits show that the freshness expected at these visits is wrong.
     """
 
     name: str
@@ -59,10 +59,10 @@ def list_findings(audits: Sequence[DomainAudit]) -> list[AuditFinding]:
     """Return reports that are wrong, those shown by audits first, for each domain and for all together."""
     by_audits = [each.calibration.audits for each in audits]
     by_schedule = [each.calibration.scheduled for each in audits]
-    return _find_off(audits, by_audits, by_chance=True) + _find_off(audits, by_schedule, by_chance=False)
+    return _list_wrong(audits, by_audits, by_chance=True) + _list_wrong(audits, by_schedule, by_chance=False)
 
 
-def _find_off(audits: Sequence[DomainAudit], parts: list[Agreement], *, by_chance: bool) -> list[AuditFinding]:
+def _list_wrong(audits: Sequence[DomainAudit], parts: list[Agreement], *, by_chance: bool) -> list[AuditFinding]:
     agreements = [(str(each.domain.authority), part) for each, part in zip(audits, parts, strict=True)]
     if len(audits) > 1:
         agreements.append((ALL, pool_agreements(parts)))
@@ -83,7 +83,7 @@ async def _audit_domain(db: Database, domain: Domain, budget: int | None, *, at:
 
 
 async def _compute_sample_size(db: Database, domain: Domain, budget: int | None, *, at: datetime) -> int:
-    """Return the number of pages to draw: 1% of the day's requests, but at least one if any are allowed."""
+    """Return the number of pages to draw: 1% of the budget, else of yesterday's requests; at least one if allowed."""
     if domain.paused or budget == 0:
         return 0
     yesterday = at.astimezone(UTC).date() - timedelta(days=1)

@@ -80,7 +80,7 @@ class Forecast:
 
     @property
     def shadow_price_in_force(self) -> ShadowPrice:
-        """Return the minimum value of a visit today."""
+        """Return the shadow price with its correction."""
         return _apply_correction(self.shadow_price, self.price_correction)
 
     @property
@@ -158,15 +158,15 @@ def _compare_policies(
 
 
 def _compute_plain_freshness(
-    domain_forecast: DomainForecast, domain_limits: DomainLimits, budget: float, settings: Settings
+    chosen: DomainForecast, domain_limits: DomainLimits, budget: float, settings: Settings
 ) -> tuple[float, float] | tuple[None, None]:
     """Return the freshness with all pages counted equally: by the domain's importance mix, and by equal weights."""
-    domain_settings = domain_forecast.input.domain.settings
+    domain_settings = chosen.input.domain.settings
     is_by_value = planning.choose_policy(domain_settings, settings) is VALUE_POLICY
     if not budget or not domain_settings.importance_mix or not is_by_value:
         return None, None
-    samples = (domain_forecast.sample.with_equal_importance(), domain_forecast.sample.with_equal_weights())
-    works = (build_work(domain_forecast.input, each, domain_forecast.priors, settings) for each in samples)
+    samples = (chosen.sample.with_equal_importance(), chosen.sample.with_equal_weights())
+    works = (build_work(chosen.input, each, chosen.priors, settings) for each in samples)
     plain, equal = (_solve_at(work, domain_limits, budget, 1.0, settings).expected.freshness for work in works)
     return plain, equal
 

@@ -36,7 +36,7 @@ class Bound(StrEnum):
 class Due:
     """When a page's next visit is due at today's shadow price and by today's rules.
 
-    gap: the time since its last successful visit; None for never.  by_rule: whether the bound comes from a page rule.
+    gap: the time from its last successful visit to then; None for never.  by_rule: whether a page rule sets the bound.
     """
 
     bound: Bound

@@ -67,8 +67,8 @@ class TargetDemand:
     """The demand of a target.
 
     requests: requests per day; inf without a target, or if no number meets it.  reachable_age_days: for an age target,
-    the lowest longest interval that the limits allow, at least the target.  finding: why the target cannot be met, or
-    empty.
+    the shortest maximum interval that the limits allow; never below the target.  finding: why the target cannot be met,
+    or empty.
     """
 
     requests: float
@@ -219,8 +219,8 @@ def compute_constraints(
 ) -> Constraints:
     """Compute the request limit of a domain (the lowest of target, budget and politeness) and its longest interval.
 
-    everything: the pages of all domains, which share the `overall` budget. If their own budget or the overall budget
-    cannot afford the longest interval for all pages, the interval is longer.
+    everything: the pages of all domains, which share the `overall` budget. If the budget of this domain or the overall
+    budget cannot afford the longest interval for all pages, the interval is longer.
     """
     max_days = domain_limits.target_age_days or domain_limits.max_interval_days
     demand = compute_demand(work, domain_limits, shares)

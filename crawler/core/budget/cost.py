@@ -19,7 +19,7 @@ class RequestKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The mean cost of one visit. requests: includes redirects and retries.  visits: the number of visits averaged."""
+    """The mean cost of one visit. requests: includes redirects and retries.  visits: the number of visits measured."""
 
     requests: float
     received_bytes: float
@@ -28,7 +28,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class ShadowPrice:
-    """The shadow price of a request and of a byte, in importance x days; 0 if it is not scarce."""
+    """The shadow price of a request and of a byte, in importance x days; 0 for what is not scarce."""
 
     per_request: float
     per_byte: float = 0.0
@@ -56,7 +56,7 @@ TIME_PRICE = ShadowPrice(per_request=1.0, per_byte=1 / ROUND_TRIP_BYTES)
 
 
 def is_head_cheaper(shadow_price: ShadowPrice, costs: Costs, *, body_bytes: int) -> bool:
-    """Whether a HEAD, followed by a GET as often as measured, costs less than a GET each time."""
+    """Return whether a HEAD, followed by a GET as often as measured, costs less than a GET each time."""
     followed = costs.head.requests - 1
     head, get = Cost(1 + followed, followed * body_bytes), Cost(1, body_bytes)
     return shadow_price.compute_min_value(head) < shadow_price.compute_min_value(get)

@@ -183,7 +183,7 @@ def _compute_bytes(domain: Constraints, price: ShadowPrice, shares: Shares) -> f
 
 
 def _choose_higher_price(domain: Constraints, first: ShadowPrice, second: ShadowPrice) -> ShadowPrice:
-    """Return the price at which a mean visit costs more. It satisfies the limits of both."""
+    """Return the price at which a mean visit costs more, which satisfies the limits of both prices."""
     pages = domain.work.fetched
     return first if _compute_mean_price(first, pages) > _compute_mean_price(second, pages) else second
 
@@ -196,7 +196,7 @@ def _compute_mean_price(price: ShadowPrice, pages: PageArrays) -> float:
 
 
 def has_price_moved(before: ShadowPrice, after: ShadowPrice, pages: PageArrays) -> bool:
-    """Whether the price of a mean visit rose or fell by more than MOVED_FACTOR."""
+    """Return whether the price of a mean visit rose or fell by more than MOVED_FACTOR."""
     old, new = (max(_compute_mean_price(price, pages), MIN_PRICE) for price in (before, after))
     return max(old / new, new / old) > MOVED_FACTOR
 

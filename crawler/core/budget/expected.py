@@ -102,9 +102,9 @@ def compute_domain_expectation(pages: PageArrays, shadow_price: ShadowPrice) -> 
 def compute_freshness_cost(
     work: Workload, target: float, limits: Floats, *, shares: Shares = DEFAULT_SHARES
 ) -> TargetCost:
-    """Compute the budget of all domains together at which a share `target` of the weight is expected to be fresh.
+    """Compute the budget of all domains together at which a share `target` of importance is expected to be fresh.
 
-    target: above 0 and below 1.  limits: requests per day that politeness allows each domain; inf for no limit.
+    target: above 0 and below 1.  limits: the maximum requests per day of each domain; inf for no limit.
     """
     best = solve_shadow_prices(work, limits, MAX_RATE, shares=shares)
     reachable = compute_expectation(work.fetched, best).freshness

@@ -46,7 +46,7 @@ class Hours:
 
     @property
     def is_always(self) -> bool:
-        """Whether the domain may be crawled at any time at the default speed."""
+        """Return whether the domain may be crawled at any time at the default speed."""
         return self.windows == ALWAYS.windows
 
 
@@ -70,7 +70,7 @@ class OpenSpan:
 class DayShare:
     """The share of a UTC day's open time that has passed, weighted by speed: 0 to 1.
 
-    ahead: the share including the lead by which grants run ahead.
+    elapsed: until now.  ahead: after some more open time (compute_day_share).
     """
 
     elapsed: float
@@ -82,8 +82,8 @@ def parse_hours(text: str) -> Hours:
     """Parse the hours that a user entered. Empty text means always open.
 
     Entries are separated by ";". Each has days (Mon-Fri, Sat,Sun; default every day), times (22:00-06:00 or 22-06, past
-    midnight into the next day; default the whole day) and a speed (x2: twice as many requests; x0: closed). Where
-    entries overlap, the later one applies; times without an entry are closed. One entry may name the time zone
+    midnight into the next day; default the whole day) and a speed (x2: twice as many requests; x0: closed; default x1).
+    Where entries overlap, the later one applies; times without an entry are closed. One entry may name the time zone
     (default UTC). Raise ValueError, with an example in the message, for anything else.
     """
     if not text.strip():
@@ -243,7 +243,7 @@ def _iter_spans(hours: Hours, at: datetime) -> Iterator[OpenSpan]:
 
 
 def compute_day_share(hours: Hours, now: datetime, *, lead: timedelta) -> DayShare:
-    """Compute the share of the UTC day's open time that has passed. lead: open time that `ahead` adds."""
+    """Compute the share of the UTC day's open time that has passed. lead: the open time that `ahead` adds to it."""
     at = now.astimezone(UTC)
     total = elapsed = ahead = 0.0
     left = lead

@@ -126,7 +126,7 @@ def update_price_correction(
 ) -> float:
     """Update the factor that corrects the solved price by the requests that were really used.
 
-    correction: the factor so far.  hours: the hours since then, one step for each.  used, allowed: requests per hour.
+    correction: the factor so far.  hours: since the last update; one step for each.  used, allowed: requests per hour.
     waiting: the number of visits that are due but were not granted.
     The factor falls at once if requests were left over, because those are lost. It rises slowly, and only if more
     visits wait than fit into the next hour: at a slightly low price, the budget still goes to the best visits.

@@ -40,7 +40,7 @@ class Agreement:
 
     @property
     def is_off(self) -> bool:
-        """Whether the difference is significant and large enough to matter."""
+        """Return whether the difference is significant and large enough to matter."""
         beyond = abs(self.found - self.expected) > MAX_DIFFERENCE_SHARE * self.visits
         return beyond and abs(self.deviations) > MAX_DEVIATIONS
 

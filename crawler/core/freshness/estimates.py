@@ -86,7 +86,7 @@ def learn_changed_at(a: Numbers, b: Numbers, age: Numbers) -> tuple[Floats, Floa
 
 
 def is_credible_age(age: Numbers, gap: Numbers) -> Flags:
-    """Whether a Last-Modified `age` days ago is credible for pages that changed within `gap` days.
+    """Return whether a Last-Modified `age` days ago is credible for pages that changed within `gap` days.
 
     Within the last minute it is the time of the response, not of a change. Before the last visit it is wrong, because
     the page changed since. NaN, for a page without Last-Modified, is not credible.

@@ -17,7 +17,7 @@ from crawler.core.http.urls import Url
 
 LENGTHEN_FACTOR = 2.0  # on the interval after a visit without a change, in the first steps
 SETTLED_STEP = 0.25  # exponent of a step in the long run; with constant steps, the interval oscillates forever
-STEPS_TO_SETTLE = 4.0
+STEPS_TO_SETTLE = 4.0  # after this many more visits, a step is half as large
 # A page that changes at random once in d days has changed after d days with probability 1 - 1/e. There, lengthening and
 # shortening must balance: (1 - 1/e) times this equals 1/e.
 SHORTEN_STEP = 0.582

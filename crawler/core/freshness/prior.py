@@ -127,7 +127,7 @@ def pool_kind(domains: Moments, revisited_pages: Floats) -> Moments:
 
 
 def shrink_moments(groups: Moments, toward: Moments, *, shrinkage_pages: float = SHRINKAGE_PAGES) -> Moments:
-    """Mix `shrinkage_pages` pages of the larger group into each group. An empty group gets its moments alone."""
+    """Mix `shrinkage_pages` pages of the larger group into each group. An empty group gets the larger one's moments."""
     total = groups.pages + shrinkage_pages
     rate = (groups.pages * groups.rate + shrinkage_pages * toward.rate) / total
     log_rate = (groups.pages * groups.log_rate + shrinkage_pages * toward.log_rate) / total

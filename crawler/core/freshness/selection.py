@@ -29,7 +29,7 @@ MIN_DELAY_DAYS = 1 / 1440  # a rescheduled page is not read again within a minut
 DUE_TOLERANCE = 0.02  # share of the gap; a due time that moves by less is not rewritten
 FLOOR_RETRY_DAYS = 1.0  # delay of floor visits beyond today's share of the budget
 CHECK_SHARE = 0.03  # of a budget, for visits to dead links, and the same for checks of duplicates
-DEAD_LINK_FACTOR = 1e-6  # on the score of a dead link without a budget, which puts it behind all other pages
+DEAD_LINK_FACTOR = 1e-6  # on a dead link's score if there is no budget; it puts the link behind all other pages
 MAX_CHECK_WAIT_DAYS = 180.0  # for a check without a slot, because the budget may grow
 NEVER_DAYS = 1e6  # a page that must wait this long is never due
 ROUNDING = 0.5 + 1e-6  # shares of slots are rounded; rounding errors can put a whole product slightly below
@@ -185,7 +185,6 @@ def build_candidates(columns: CandidateColumns) -> Candidates:
 
 
 def join_candidates(one: Candidates, other: Candidates) -> Candidates:
-    """Concatenate candidates."""
     columns = ((getattr(one, each.name), getattr(other, each.name)) for each in fields(Candidates))
     return Candidates(*map(np.concatenate, columns))
 
@@ -201,11 +200,11 @@ def select_pages(
     last_window: int = 0,
     fills_slots: bool = False,
 ) -> Selection:
-    """Select pages whose value reaches their price, by score. Reschedule the others to when it does.
+    """Select pages whose value reaches their price, by score. Reschedule the others to the time when it will.
 
     slots: the maximum number of pages.  discovery_share, refresh_share: the guaranteed shares of slots for unfetched
     pages (at any price) and for revisits (at the price) while there are any. The other slots go to the higher score,
-    and slots left over to unfetched pages. As long as a page is unfetched or due, at least one is chosen.
+    and slots left over to unfetched pages. If any page is unfetched or due, at least one is chosen.
     slots_before: the slots of all earlier calls; needed to add up fractions of slots over small batches.
     budget: None means no limit.
     last_window: the index of the first candidate of the window of the due index that was read last.
@@ -278,12 +277,11 @@ def select_requested_first(
 
 
 def _take(head: Candidates, pages: Indices) -> Candidates:
-    """Return a subset of the candidates."""
     return Candidates(*(getattr(head, each.name)[pages] for each in fields(Candidates)))
 
 
 def _is_window_productive(is_fetched: Flags, is_useful: Flags, never: Indices, *, start: int) -> bool:
-    """Whether enough fetched pages of a window are selectable, or leave the due index forever."""
+    """Return whether enough fetched pages of a window are selectable, or leave the due index forever."""
     useful_pages = int(is_useful[start:].sum() + (never >= start).sum())
     return useful_pages > 0 and useful_pages >= MIN_YIELD * int(is_fetched[start:].sum())
 
@@ -303,19 +301,23 @@ def _compute_scores(head: Candidates) -> Floats:
     return np.where(head.is_requested, np.inf, score)
 
 
-def _schedule_checks(head: Candidates, slots: int, used: int, budget: DayBudget | None) -> tuple[Flags, Flags, Floats]:
+def _schedule_checks(
+    head: Candidates, slots: int, slots_before: int, budget: DayBudget | None
+) -> tuple[Flags, Flags, Floats]:
     """Return which due dead links and duplicates get a slot, which do not, and the days that the latter wait."""
     is_due, is_postponed = np.zeros_like(head.is_dead), np.zeros_like(head.is_dead)
     wait_days = np.zeros_like(head.due_in)
     if budget is None:
         return is_due, is_postponed, wait_days
     a_day = CHECK_SHARE * budget.per_day
-    slots_used, slots_end = (int(CHECK_SHARE * count + ROUNDING) for count in (used, used + slots))
+    checks_before, checks_after = (
+        int(CHECK_SHARE * count + ROUNDING) for count in (slots_before, slots_before + slots)
+    )
     for kind in (head.is_dead, head.is_duplicate & ~head.is_dead):
         due = np.flatnonzero(kind & (head.due_in <= 0))
         due = due[np.argsort(head.due_in[due], kind="stable")]
-        is_due[due[: slots_end - slots_used]] = True
-        others = due[slots_end - slots_used :]
+        is_due[due[: checks_after - checks_before]] = True
+        others = due[checks_after - checks_before :]
         is_postponed[others] = True
         wait_days[others] = np.minimum(np.arange(1, len(others) + 1) / max(a_day, 1e-9), MAX_CHECK_WAIT_DAYS)
     return is_due, is_postponed, wait_days

@@ -81,7 +81,7 @@ def _group_by_stem(candidates: Sequence[DuplicateCandidate]) -> Iterable[list[Du
 def compute_test_time(
     now: datetime, *, due_at: datetime, longest: timedelta, is_copy: bool = False, since_visit: timedelta = timedelta(0)
 ) -> datetime:
-    """Return when a duplicate is checked next, never before due_at. The wait of a copy that passed doubles.
+    """Return when a duplicate is checked next, never before due_at. The wait of a copy doubles with each check.
 
     due_at: when the page is due by its own estimate.  longest: the longest wait.  is_copy: see SharedPair.
     since_visit: the time since the visit before this check.

@@ -79,7 +79,7 @@ class SourceQuality:
 
 
 def has_quality_moved(before: SourceQuality, now: SourceQuality) -> bool:
-    """Whether the quality of a source changed so much that due times should be computed again."""
+    """Return whether the quality of a source changed so much that due times should be computed again."""
     missed = [1 - each.effective_recall for each in (before, now)]
     ratios = [each.recall / each.noise for each in (before, now)]
     return max(missed) / min(missed) > MOVED_SILENCE_RATIO or max(ratios) > MOVED_RATIO * min(ratios)
@@ -142,6 +142,7 @@ def find_max_recall(sources: Sequence[SourceQuality]) -> float:
 
 
 def _find_strongest(counts: Sequence[int], sources: Sequence[SourceQuality], rate: float) -> tuple[float, float, float]:
+    """Return the recall, count and ratio of one page's SignalState."""
     recall = find_max_recall(sources)
     candidates = [
         (min(count, MAX_COUNTED) * math.log1p(source.recall / source.noise * rate), count, source)

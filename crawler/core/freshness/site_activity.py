@@ -52,7 +52,7 @@ class SiteActivity:
         return self.ahead[-1] - self.ahead[n - 1] - part * (self.ahead[n] - self.ahead[n - 1])
 
     def has_moved(self, other: "SiteActivity") -> bool:
-        """Whether the age of any page differs by at least MIN_MOVED_DAYS between the two."""
+        """Return whether the age of any page differs by at least MIN_MOVED_DAYS between the two activities."""
         return any(
             abs(self.get_days_ahead(boundary) - other.get_days_ahead(boundary)) >= MIN_MOVED_DAYS
             for boundary in (*self.at, *other.at)

@@ -44,10 +44,10 @@ class SourceRecord:
 
     page_days: days between visits, over all pages.  false_signals, true_signals: expected numbers in that time.
     signaled_changes, expected_changes: true signals, and changes expected by the estimates, in that time.
-    silent_changes, expected_silent_changes: changes found, and expected, in gaps without a signal. In these four, pages
-    that change faster have a lower weight (LIST_READ_DAYS).  prior_weight: the remaining weight of the prior, 0 to 1;
-    it fades too.  merit: the log-likelihood ratio of recent findings with and without the source's signals, in nats,
-    within [MIN_MERIT, MAX_MERIT].
+    silent_changes, expected_silent_changes: changes found, and expected, in gaps without a signal. In these four sums,
+    pages that change faster have a lower weight (LIST_READ_DAYS).  prior_weight: the remaining weight of the prior, 0
+    to 1; it fades too.  merit: the log-likelihood ratio of recent findings with and without the source's signals,
+    in nats, within [MIN_MERIT, MAX_MERIT].
     recent_signals, recent_page_days: recent signals about any page, and the page-days in which they came.
     usual_signals, usual_page_days: the same over a longer time.
     """
@@ -88,8 +88,8 @@ class SourceRecord:
 
         Both numbers are for all pages, because recently visited pages change most and have the most signals.
         """
-        expected_changes = self.usual_signals / max(self.usual_page_days, 1.0) * self.recent_page_days
-        return min((self.recent_signals + FEW_SIGNALS) / (expected_changes + FEW_SIGNALS), 1.0)
+        expected_signals = self.usual_signals / max(self.usual_page_days, 1.0) * self.recent_page_days
+        return min((self.recent_signals + FEW_SIGNALS) / (expected_signals + FEW_SIGNALS), 1.0)
 
     @property
     def precision(self) -> float | None:

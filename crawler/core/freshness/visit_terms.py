@@ -21,7 +21,7 @@ class RequestReason(IntEnum):
     BY_URL = 4  # a user named this page; it comes before all others
     TO_CONFIRM = 5  # to confirm a first 404; it comes before all others once it is due
     TO_RENDER = 6  # stored without the content that its scripts add; a browser should render it
-    BY_DEADLINE = 7  # new content was withheld as a possible soft error for the maximum time; never stored
+    BY_DEADLINE = 7  # a reason that is never stored: new content was withheld for MAX_WITHHELD (core/soft_errors.py)
     BY_LIST = 8  # a sitemap or feed lists this URL, which was never a page so far
 
 

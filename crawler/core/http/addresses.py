@@ -1,4 +1,4 @@
-"""Private network addresses. Servers there may be crawled without delay, and public pages must not lead there."""
+"""Private network addresses. The user's own servers there are crawled without delay; no public page may lead there."""
 
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
@@ -17,5 +17,4 @@ def is_private(address: str) -> bool:
 
 
 def is_private_address(address: IPv4Address | IPv6Address) -> bool:
-    """Return whether a parsed address is private."""
     return any(address in network for network in PRIVATE_NETWORKS)

@@ -24,7 +24,7 @@ def parse_retry_after(value: str | None, *, now: datetime, server_date: str | No
 
 
 def parse_http_date(value: str | None) -> datetime | None:
-    """Parse an HTTP date to an aware datetime, or None if it is invalid."""
+    """Return an HTTP date as an aware datetime, or None if it is invalid."""
     try:
         instant = parsedate_to_datetime(value or "")
     except (ValueError, TypeError, OverflowError, IndexError):
@@ -37,7 +37,7 @@ def compute_backoff(
 ) -> timedelta:
     """Return how long to wait after failures in a row, such as responses with 429 or 503.
 
-    rejections: the number of failures, 1 or more. The wait is FIRST_BACKOFF, doubled by each further one up to
+    rejections: the number of failures, 1 or more. The wait is FIRST_BACKOFF, doubled by each further failure, up to
     `max_backoff`.
     requested_wait: the wait from Retry-After. It can extend the back-off up to `max_requested_wait`, but never shorten
     it.

@@ -39,8 +39,6 @@ class SecretSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SecretReference:
-    """A reference to a secret."""
-
     source: SecretSource
     name: str
 
@@ -85,7 +83,7 @@ class Credentials:
 
     @property
     def references(self) -> tuple[SecretReference, ...]:
-        """Return all required secrets, without duplicates."""
+        """Return the references to all required secrets, without duplicates."""
         references: list[SecretReference | None] = [value for _, value in self.headers]
         references += [self.auth.user, self.auth.secret] if self.auth else []
         references += [value for _, value in self.login.fields] if self.login else []
@@ -196,7 +194,7 @@ def format_basic_auth(user: str, password: str) -> str:
 
 
 def explain_unusable_secret(secret: str) -> str:
-    """Return why a secret cannot be sent, as the end of a sentence without the secret, or ""."""
+    """Return why a secret cannot be sent (the end of a sentence, which does not repeat the secret), or ""."""
     if not secret:
         return "is empty"
     if len(secret) > MAX_SECRET_CHARS:

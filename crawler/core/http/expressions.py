@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import re2
 
 MEMORY_BYTES = 64 * 1024 * 1024  # for an expression that finds many texts; RE2 discards cached states beyond that
-SINGLE_MEMORY_BYTES = 8 * 1024 * 1024
+SINGLE_MEMORY_BYTES = 8 * 1024 * 1024  # for a user's expression
 
 _WORD, _DIGIT, _SPACE = r"\pL\pN_", r"\p{Nd}", r"\s\v\x1c-\x1f\x{85}\pZ"
 _TRANSLATED = {"w": f"[{_WORD}]", "W": f"[^{_WORD}]", "s": f"[{_SPACE}]", "S": f"[^{_SPACE}]"}
@@ -46,12 +46,12 @@ class Expression:
         return Expression, (self.text,)
 
     def search(self, text: str) -> bool:
-        """Return whether it matches anywhere in the text."""
+        """Return whether the expression matches anywhere in the text."""
         return self._compiled is not None and self._compiled.search(_to_valid_utf8(text)) is not None
 
     @property
     def matches_empty(self) -> bool:
-        """Return whether it matches the empty text."""
+        """Return whether the expression matches the empty text."""
         return self._compiled is not None and self._compiled.fullmatch("") is not None
 
     def remove_from(self, text: str) -> str:
@@ -70,7 +70,7 @@ def compile_any_of(texts: Iterable[str]) -> "re2._Regexp":
 
     # Sorted, so that texts with a common prefix become one branch.
     any_of_them = re2.compile("|".join(map(re2.escape, sorted(texts))), _build_options(MEMORY_BYTES))
-    re2.purge()  # otherwise it caches the last 128 expressions, even large ones
+    re2.purge()  # otherwise re2 caches the last 128 expressions, even large ones
     return any_of_them
 
 

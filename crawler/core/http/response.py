@@ -20,7 +20,7 @@ class FailureReason(StrEnum):
     GARBAGE = "garbage"  # not HTTP, or headers exceed the limits
     ADDRESS = "address"  # the name resolves to a forbidden address
     ROBOTS = "robots"  # robots.txt disallows the page, so it was not requested
-    LEASE = "lease"  # the lease ended before the response arrived
+    LEASE = "lease"  # the lease, the budget or the crawl hours ended before the response arrived
 
 
 @dataclass(frozen=True, slots=True)

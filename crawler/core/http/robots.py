@@ -120,7 +120,7 @@ def _parse_groups(text: str) -> tuple[dict[str, _Group], list[str]]:
 
 
 def _decode_text(body: bytes) -> str:
-    # Some files have this BOM but another encoding. In UTF-16, one of the two bytes per character is usually zero.
+    # Some files have a UTF-16 BOM but another encoding. In UTF-16, one of the two bytes per character is usually zero.
     if body.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) and b"\0" in body[2:1024]:
         return body.decode("utf-16", "replace")
     return body.removeprefix(BOM_UTF8).decode("utf-8", "replace")

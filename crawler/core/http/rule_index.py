@@ -2,7 +2,7 @@
 
 By RFC 9309, the longest matching pattern decides. Prefix patterns are found by bisection. Of the wildcard patterns,
 only those that may match are tried: each is indexed by the rarest run of characters that it requires. The number of
-steps is limited. If a file needs more than MAX_STEPS, the path counts as disallowed: it is safer not to request a page
+steps is limited. If a path needs more than MAX_STEPS, it counts as disallowed: it is safer not to request a page
 than to miss a rule among thousands that almost match.
 """
 
@@ -18,7 +18,7 @@ from crawler.core.http.expressions import compile_any_of
 MAX_STEPS = 48  # searches for a part of a pattern, about 0.1 us each: 5,000 links take less than 50 ms
 MIN_INDEXED_WILDCARDS = 4  # fewer wildcard patterns are tried one by one
 MAX_CHEAP_SEARCH = 4000  # length of a path times length of a part; a longer search counts as several steps
-# How many times more paths contain a run of this length, or end with it, than contain a run of four characters.
+# By the length of a run: how many times more paths contain it, or end with it, than contain a run of four characters.
 RUN_WEIGHTS = {1: 5000, 2: 30, 4: 1}
 END_WEIGHTS = {1: 20, 2: 2}
 START_WEIGHT = 2
@@ -26,11 +26,11 @@ START_WEIGHT = 2
 # Patterns and paths are normalized: printable ASCII is literal, everything else is an upper-case escape of UTF-8.
 # Escaped slashes, percent signs and asterisks differ from literal ones, and stay escaped.
 _ASCII = "".join(map(chr, range(0x21, 0x7F)))
-_AS_IT_IS = re.compile("[!-$&-~]*")
+_NORMALIZED = re.compile("[!-$&-~]*")
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _PRINTABLE = re.compile("%[2-7][0-9A-F]")
 _DECODED = {f"%{ord(char):02X}": char for char in _ASCII if char not in "/%*"}
-# A character that counts as an escape, with three characters, in the length of a pattern.
+# A character that is counted like an escape, as three characters, in the length of a pattern.
 _COUNTED_AS_ESCAPE = re.compile(r"[^\w.~/=*%-]", re.ASCII)
 
 _Rank = tuple[int, bool]  # of a rule: the length of its pattern, and whether it allows
@@ -59,7 +59,7 @@ class RuleIndex:
         self._wildcards = sorted(wildcards, reverse=True)
         self._overridable = frozenset(not rule.rank[1] for rule in wildcards)  # verdicts that a wildcard may override
         self._wildcard_index = _WildcardIndex(self._wildcards) if len(wildcards) >= MIN_INDEXED_WILDCARDS else None
-        # Whether all of them can be tried for any path.
+        # Whether all wildcard patterns can be tried for any path.
         steps = sum(1 + len(rule.parts) for rule in wildcards)
         self._has_few_wildcards = self._wildcard_index is None or steps <= MAX_STEPS
         self._with_dollars: RuleIndex | None = None
@@ -246,7 +246,7 @@ def _expand_rules(rules: Iterable[tuple[bool, str]], *, literal_dollars: bool) -
 
 
 def _normalize_pattern(pattern: str) -> str:
-    if _AS_IT_IS.fullmatch(pattern):
+    if _NORMALIZED.fullmatch(pattern):
         return pattern
     return _decode_printable(_ESCAPE.sub(lambda escape: escape[0].upper(), quote(pattern, safe=_ASCII)))
 

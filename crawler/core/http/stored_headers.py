@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 MAX_BYTES = 4096  # of all headers; ordinary responses have a quarter of that
-MAX_VALUE_CHARS = 1024  # longer values, such as some policies, are truncated
+MAX_VALUE_CHARS = 1024  # longer values, such as those of some Content-Security-Policy headers, are truncated
 ELLIPSIS = "..."
 # Words in the names of headers with credentials, such as Set-Cookie or WWW-Authenticate (RFC 6265; RFC 9110, 11).
 SECRET_WORDS = ("cookie", "token", "secret", "session", "password", "auth", "api-key", "apikey", "csrf", "xsrf")

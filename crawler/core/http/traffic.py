@@ -43,7 +43,7 @@ def describe_anomaly(hour: TrafficHour, before: Sequence[TrafficHour]) -> str:
     before: the hours with visits in BASELINE_PERIOD.
     Errors are an anomaly if the probability of so many is below MAX_CHANCE (binomial tail), their share is at least
     twice the usual one, and no earlier hour with ENOUGH_VISITS had such a share. Latency is an anomaly if it is at
-    least twice the usual one and MIN_DEVIATIONS deviations from it.
+    least twice the usual one, and at least MIN_DEVIATIONS deviations above it.
     """
     usual = [each for each in before if each.visits]
     if len(usual) < ENOUGH_HOURS or not hour.visits:
@@ -74,7 +74,7 @@ def _describe_latency(hour: TrafficHour, usual: Sequence[TrafficHour]) -> str:
 
 
 def compute_binomial_tail(visits: int, errors: int, share: float) -> float:
-    """Return the probability of at least `errors` errors in `visits` visits. share: the usual one, in (0, 1)."""
+    """Return the probability of at least `errors` errors in `visits` visits. share: the usual share, in (0, 1)."""
     log_share, log_rest = math.log(share), math.log1p(-share)
 
     def compute_chance(n: int) -> float:

@@ -165,8 +165,8 @@ def get_host(authority: Authority) -> str:
 def get_registrable_domain(authority: Authority) -> str:
     """Return the registrable domain of a name: "example.co.uk" for "docs.example.co.uk:8080".
 
-    It is determined with the public suffix list, including private suffixes (each "someone.github.io" is separate). For
-    an IP address, a public suffix or a name without dots, return the host itself.
+    It is determined with the public suffix list, including private suffixes (each "someone.github.io" is separate).
+    Return the host itself for an IP address, a public suffix or a name without dots.
     """
     host = get_host(authority)
     registered: str | None = None if _is_address(host) else _load_suffixes().privatesuffix(host)
@@ -195,7 +195,7 @@ def _is_address(host: str) -> bool:
 class Scope:
     r"""The rules by which URLs are pages of one domain.
 
-    authority, scheme: those of the domain, after redirects of the root.  aliases: other names for the same pages.
+    authority, scheme: of the domain, after redirects of the root.  aliases: other authorities with the same pages.
     include: if not empty, a URL must match one pattern.  exclude: a URL must match none; takes precedence over include.
     max_depth: the maximum distance from the nearest seed, in links; None for any.
     accepts: an additional filter of normalized URLs of the domain, or None.
@@ -327,7 +327,7 @@ def _name_pattern(text: str, message: str) -> str:
 
 
 def _explain_invalid_url(text: str) -> str:
-    if "@" in re.split(r"[/?#\\]", text.partition("://")[2], maxsplit=1)[0]:  # not repeated, because logs show it
+    if "@" in re.split(r"[/?#\\]", text.partition("://")[2], maxsplit=1)[0]:  # the URL is not repeated: logs show it
         return "a URL with a user name or password cannot be crawled"
     finding = f"the URL is longer than {MAX_URL_BYTES} bytes" if len(text) > MAX_URL_BYTES else "not a URL"
     return f"{finding}: {_format_url(text)}"

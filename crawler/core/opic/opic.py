@@ -22,11 +22,11 @@ from crawler.core.http.urls import PageKey
 TOTAL_CASH = 10**15  # of one domain; large enough to divide twice, and the sum fits into 64 bits
 ENDOWMENT = TOTAL_CASH // 10**7  # of each page, 10^8 units; enough for ten million pages
 # The number of endowments that the first seeds of a domain share and distribute to the pages they link to. With one
-# endowment each, any page with a few links would raise its neighbors more than the root raises its chapters.
+# endowment each, any page with a few links would raise the pages it links to more than the root does.
 FIRST_SEEDS = 100
 VIRTUAL_PAGE_SHARE = 0.15  # of the cash of each visit: the link to the virtual page, like PageRank's jump
 # k in the importance window T = k M, where M is the cash in circulation. On static graphs, the estimates with 24 are
-# five times as accurate as with 8, and most-cash-first fills the window in ten visits per page (docs/decisions/0012).
+# five times as accurate as with 8, and order `opic` fills the window in ten visits per page (docs/decisions/0012).
 WINDOW_PASSES = 24.0
 NEW_PAGES_AVERAGED = 50  # pages whose first visits are averaged to estimate the importance of a new page
 
@@ -84,7 +84,7 @@ def update_history(history: float, cash: float, *, clock_before: float, clock_no
 
     All values are in units of cash.  clock_before: the domain's clock at the page's last visit (or admission).
     Interpolation policy: H (T - d)/T + C for d = G - G_last < T, else C T/d. Until the clock reaches the window,
-    nothing is forgotten. A history from before that time covers only the clock's value at the time.
+    nothing is forgotten. A history H from before that time covers G_last, which then replaces T as the divisor.
     Source: Abiteboul, Preda, Cobena, WWW 2003, section 5.
     """
     if clock_now <= window:
@@ -145,8 +145,9 @@ class Economy:
     """A domain's economy while one batch is settled. It is loaded from the store, changed, and written back.
 
     Only the accounts that the batch touches are loaded.  pages, dividend: one number per Pool.  passes: the length of
-    the importance window in passes.  newcomers_cash, newcomers_clock: see new_importance.  deltas: cash paid to pages
-    that are not loaded. Invariant, with all other accounts unchanged:
+    the importance window in passes.  newcomers_cash, newcomers_clock: fading sums over first visits, for
+    new_importance: the cash collected, and the clock passed since admission.  deltas: cash paid to pages that are not
+    loaded. Invariant, with all other accounts unchanged:
     sum(net) + sum(pages[p] * dividend[p]) + virtual_page_cash + dormant == total_cash.
     """
 
@@ -164,7 +165,6 @@ class Economy:
 
     @property
     def member_count(self) -> int:
-        """Return the number of pages in the economy."""
         return sum(self.pages)
 
     @property
@@ -257,10 +257,10 @@ class Economy:
         shares = [self.pages[pool] * (1.0 if weights is None else weights.get(pool, 0.0)) for pool in Pool]
         if sum(shares) <= 0:
             shares = [float(pages) for pages in self.pages]
-        total, virtual_page = sum(shares), self.virtual_page_cash
+        total, cash = sum(shares), self.virtual_page_cash
         for pool in (pool for pool in Pool if self.pages[pool]):
             pages = self.pages[pool]
             # The bound matters if two products are rounded up by a fraction each.
-            each = min(int(virtual_page * (shares[pool] / total)), self.virtual_page_cash) // pages
+            each = min(int(cash * (shares[pool] / total)), self.virtual_page_cash) // pages
             self.dividend[pool] += each
             self.virtual_page_cash -= each * pages

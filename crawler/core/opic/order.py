@@ -17,8 +17,8 @@ from crawler.core.opic.opic import ENDOWMENT, Pool
 RANK_STEPS = 8  # ranks per endowment of cash
 AGE_PENALTY = 0.25  # endowments subtracted from later pages each time the domain's clock grows by the factor e
 MAX_RANK = 10**9  # in both directions, to fit into 32 bits
-DEFAULT_FOLDERS = 2  # a page at this folder depth has score 1
-MAX_FOLDERS = 6  # deeper pages do not score lower
+BASE_SEGMENTS = 2  # a URL with this many path segments has score 1
+MAX_SEGMENTS = 6  # more segments do not lower the score
 DEFAULT_URL_SHARE = 0.3  # of the URL score in importance, in order `mixed`
 DEFAULT_BOOST = 4.0  # factor
 MAX_LEVELS = 512  # in links from the nearest seed; deeper pages share one queue
@@ -37,7 +37,7 @@ class Order(StrEnum):
 
     @property
     def is_by_position(self) -> bool:
-        """Whether the rank of a page is fixed when it is discovered, independent of its cash."""
+        """Return whether the rank of a page is fixed when it is discovered, independent of its cash."""
         return self in {Order.BREADTH, Order.DEPTH}
 
 
@@ -47,7 +47,7 @@ class Ordering:
 
     url_weight: the share of the URL score in importance, 0 to 1; only for `mixed`.
     boost: patterns, as in Scope, of pages that are more important.  boost_factor: the factor on what the virtual page
-    pays them, and on their URL score. It does not affect breadth-first and depth-first.
+    pays them, on their cash in order `opic`, and on their URL score. Breadth-first and depth-first ignore it.
     discovery_weight, revisit_weight: the weights of unfetched and fetched pages in what the virtual page pays, and in
     the guaranteed shares of requests (`compute_shares`).
     """
@@ -96,7 +96,6 @@ class Ordering:
         return compute_url_score(url) * (self.boost_factor if self.is_boosted(url) else 1.0)
 
     def choose_pool(self, *, is_fetched: bool, is_boosted: bool) -> Pool:
-        """Return the pool of a page."""
         if is_fetched:
             return Pool.FETCHED_BOOSTED if is_boosted else Pool.FETCHED
         return Pool.UNFETCHED_BOOSTED if is_boosted else Pool.UNFETCHED
@@ -113,9 +112,9 @@ class Ordering:
     def compute_rank(self, cash: int, *, url_score: float, boost: float = 1.0) -> int:
         """Return the rank of an unfetched page by cash, as a 32-bit integer, highest first.
 
-        cash: the result of age_cash for the page's net if only pages of one pool are compared, because a dividend does
-        not change their order; else for its cash.  boost: the factor on cash in order `opic`; in order `mixed` the URL
-        score includes it.
+        cash: the page's cash after age_cash. If only pages of one pool are compared, the net can replace the cash,
+        because they have the same dividend.  boost: the factor on cash in order `opic`; in order `mixed` the URL score
+        includes it.
         """
         match self.order:
             case Order.OPIC:
@@ -132,8 +131,8 @@ class Ordering:
     def compute_first_rank(self, net: int, *, clock: float, depth: int, url_score: float, ahead: int = 0) -> int:
         """Return the rank of an unfetched page that is not discovered by the current visit.
 
-        That is a seed, or a page discovered under another order.  net, clock: of its account; the clock is the domain's
-        at discovery and approximates the order of discovery (pages found on the same page have the same clock).
+        That is a seed, or a page discovered under another order.  net, clock: of its account. The clock is that of the
+        domain when the page was discovered; it approximates the order of discovery.
         ahead: see compute_head_start.
         """
         match self.order:
@@ -172,10 +171,10 @@ def compute_head_start(score: float) -> int:
 
 
 def compute_url_score(url: Url) -> float:
-    """Return the importance of a page by its URL alone: each further folder halves it, and so does a query."""
+    """Return the importance of a page by its URL alone: each path segment halves it, and so does a query."""
     path, _, query = get_path_and_query(url).partition("?")
-    folders = len([part for part in path.split("/") if part])
-    score = 2.0 ** (DEFAULT_FOLDERS - min(folders, MAX_FOLDERS))
+    segments = len([segment for segment in path.split("/") if segment])
+    score = 2.0 ** (BASE_SEGMENTS - min(segments, MAX_SEGMENTS))
     return score / 2 if query else score
 
 

@@ -266,7 +266,7 @@ def needs_baseline(target: Target, parsed: Parsed) -> bool:
 def reconsider_visit(visit: Visit, knowledge: DomainKnowledge) -> Visit:
     """Decide a visit with a change again, with the current knowledge about the domain.
 
-    It may turn out to be an edit of boilerplate, or the first page with a soft error that later pages also showed.
+    The change may turn out to be an edit of boilerplate, or a soft error that later pages showed too.
     """
     inputs = visit.verdict_inputs
     if inputs is None or (visit.mask is knowledge.mask and visit.signals is None):
@@ -321,7 +321,7 @@ def _build_parsed_visit(
     if content.is_instant_refresh:
         return build_refresh_visit(target, response, content, now=now, knowledge=knowledge)
     links, external_links = resolve_links(content, target=target, knowledge=knowledge)
-    alias = find_canonical(content, links, knowledge=knowledge)
+    canonical = find_canonical(content, links, knowledge=knowledge)
     verdict = judge_versions(before, after, comparison)
     signals = None
     if verdict.change in {Change.ADDED, Change.CHANGED}:
@@ -346,9 +346,9 @@ def _build_parsed_visit(
         build_learned_visit(target, verdict, response, now=now, age=age),
         links=links,
         feeds=resolve_feeds(content, target=target, knowledge=knowledge),
-        canonical=alias,
-        recipients=(alias,) if alias else tuple(link.key for link in links),
-        external_links=() if alias else external_links,
+        canonical=canonical,
+        recipients=(canonical,) if canonical else tuple(link.key for link in links),
+        external_links=() if canonical else external_links,
         modified_honest=honest,
         snapshot=snapshot,
         mask=None if is_mask_frozen else _update_mask(target, parsed, comparison, now=now, knowledge=knowledge),

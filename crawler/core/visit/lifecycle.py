@@ -51,7 +51,7 @@ MAX_RETRY = timedelta(days=7)  # the longest wait after a failed visit to a page
 
 
 def build_excluded_visit(target: Target, *, reason: str, now: datetime) -> Visit:
-    """Build the Visit of a page that may no longer be fetched: no request, no cash, and due again in a week.
+    """Build the Visit, without a request, of a page that may no longer be fetched. It keeps its cash.
 
     A page that is gone or moved stays so; otherwise its return would not be reported.
     """
@@ -150,8 +150,8 @@ class MoveTarget:
 def confirm_move(visit: Visit, move_target: MoveTarget) -> Visit:
     """Confirm a redirect, or defer it while it may be an outage; until then the page keeps its state.
 
-    If BULK_REDIRECT_PAGES pages redirect to one target, inside or outside of the domain, each is revisited for about a
-    week. After that it counts as gone, not as moved: the importance of all these pages does not belong to one page. If
+    If BULK_REDIRECT_PAGES pages redirect to one target, inside or outside of the domain, they are revisited for about a
+    week. After that they count as gone, not as moved: the importance of all these pages does not belong to one page. If
     a page moves to a page that existed already, a second visit must confirm it, as for a 404. A page without a version
     moves at once.
     """

@@ -2,8 +2,8 @@
 
 A list is a page with validators, a change-rate estimate, a due time and cash. A read is informative if it reveals new
 pages, or changes of known pages (hints); then the list counts as changed. Its importance is what informative reads
-revealed recently, in pages of mean importance. A list that never reveals anything is visited once a day, and one with
-false dates has no value.
+revealed recently, in pages of mean importance. A list that never reveals anything is visited about once a day, and one
+with false dates has no value.
 """
 
 from collections.abc import Iterable, Iterator
@@ -33,8 +33,8 @@ from crawler.core.visit.visit import (
 )
 
 # News are what a read reveals, in pages of mean importance; see `compute_list_news`.
-MIN_NEWS = 0.1  # of an informative read: a single hint with this value
-MAX_NEWS = 50.0  # that count per read, because no more pages can be fetched before the list is visited again
+MIN_NEWS = 0.1  # minimum of an informative read, for example a single hint with this value
+MAX_NEWS = 50.0  # maximum that counts per read, because no more pages can be fetched before the list is visited again
 MAX_AVERAGED_VISITS = 8  # informative reads that are averaged in the value of a list
 MAX_AHEAD = timedelta(days=1)  # by which a date may be in the future, because of clocks and time zones
 SUMMARY_TYPE = "text/plain; charset=utf-8"

@@ -50,9 +50,9 @@ MAX_CUT_SHARE = 0.8  # if less of the main text is left, missing closing tags me
 MAX_SLIGHT_BITS = 4  # of 64; up to this fingerprint distance, most of the text is still there
 NO_BODY = compute_digest(b"")
 UNEXPLAINED = frozenset({SoftError.SHRUNK, SoftError.REPLACED})  # counted as the same soft error
-# Another text instead of the page's. Its kind may change as other pages of the domain show it too.
+# Kinds for another text instead of the page's. The kind may change as other pages of the domain show the text too.
 OTHER_TEXTS = UNEXPLAINED | {SoftError.SOFT_404, SoftError.SHARED_TEXT}
-MAX_IN_A_ROW = 1000  # visits with a soft error in a row that are counted
+MAX_IN_A_ROW = 1000  # maximum count of visits in a row with a soft error
 REDIRECTED = TextReplacement(before=1, after=1, kept=0.0, added=1.0)  # a redirect keeps nothing of a page's text
 
 
@@ -77,7 +77,7 @@ def find_soft_error_signals(
     before, after, content = target.version, parsed.version, parsed.content
     collect = partial(collect_text_signals, parsed.blocks, knowledge.mask, url=target.url, is_seed=target.depth == 0)
     if before is None:
-        # A new page can only be recognized by a soft error that the domain has shown before.
+        # On a new page, only a soft error that the domain has shown before can be recognized.
         shared_texts = any(seen.is_confirmed for seen in knowledge.soft_errors.shared_texts)
         is_recognizable = not target.depth or knowledge.soft_errors.not_found_text or shared_texts
         return collect() if is_recognizable else None
@@ -151,9 +151,9 @@ def _count_in_a_row(target: Target, soft_error: SoftError) -> int:
 
 
 def _is_confirmed(target: Target, soft_error: SoftError, visits: int, now: datetime) -> bool:
-    """Return whether this visit and enough previous ones in a row had this soft error, the last an hour ago or more.
+    """Return whether this visit and enough previous ones in a row had this soft error.
 
-    visits: the required number, including this one.
+    The previous visit must be at least CONFIRM_MISSING_AFTER ago.  visits: the required number, including this one.
     """
     if _count_in_a_row(target, soft_error) + 1 < visits:
         return False
@@ -172,7 +172,7 @@ def build_soft_error_visit(
     """Build the Visit of a soft error. A confirmed soft 404 makes the page gone; others change nothing in it.
 
     The wait until the next visit grows only with the visits that had this soft error, not with previous failures of
-    other kinds, such as a long outage. A visit falls on MAX_WITHHELD after the first one at the latest.
+    other kinds, such as a long outage. It ends at the latest MAX_WITHHELD after the first of these visits.
     """
     in_a_row = min(_count_in_a_row(target, soft_error) + 1, MAX_IN_A_ROW)
     if soft_error is SoftError.SOFT_404 and _is_confirmed_gone(target, signals, now=now, knowledge=knowledge):
@@ -220,7 +220,7 @@ def update_soft_error_memory(soft_errors: SoftErrorMemory, visit: Visit) -> Soft
 
 
 def read_not_found_text(response: Fetched, parsed: Parsed | None, *, knowledge: DomainKnowledge) -> TextSketch | None:
-    """Return the text of a not-found probe's response: EMPTY_SKETCH if parsed is None, None if it reveals nothing."""
+    """Return the text of a not-found probe's response (empty if parsed is None), or None if that reveals nothing."""
     if response.status >= 500 or response.status == 429:
         return None
     if response.location is not None:

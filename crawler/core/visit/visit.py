@@ -28,7 +28,7 @@ from crawler.core.rendering.memory import NO_RENDERS, RenderMemory
 from crawler.core.rendering.outcome import NO_RENDERING, RenderRecord
 from crawler.core.soft_errors import NO_SOFT_ERRORS, SoftErrorMemory, SoftErrorSignals
 
-HINT_PRIOR_WEIGHT, HINT_PRIOR_CHANCE = 5.0, 0.2  # assumed of a list before its first hints: this many, this share true
+HINT_PRIOR_WEIGHT, HINT_PRIOR_CHANCE = 5.0, 0.2  # prior of a list: this many hints, of which this share is true
 FIRST_RETRY = timedelta(hours=1)  # after a failed visit
 NEVER = datetime(9999, 12, 31, tzinfo=UTC)  # due time of a fetched page with rule `once`
 
@@ -80,9 +80,9 @@ class Link:
 class HeadOutcome(StrEnum):
     """The outcome of a HEAD request before a GET."""
 
-    BODY_SKIPPED = "spared"  # length and date are unchanged, so no GET was sent
-    DIFFERED = "differed"
-    USELESS = "useless"  # the server refused it, or its length was not that of the body
+    BODY_SKIPPED = "spared"  # length and validators are unchanged, so no GET was sent
+    DIFFERED = "differed"  # length or validators differ, so a GET followed
+    USELESS = "useless"  # the server rejected the HEAD, or its Content-Length was not that of the body
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +191,9 @@ class DomainKnowledge:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """The blocks that a page is compared with: of the last Snapshot, and of second fetches seconds after this visit.
+    """The blocks that a page is compared with: of the last Snapshot, and of second fetches right after this visit.
 
-    at: when the Snapshot was taken.  has_returned: whether the page equals an even earlier version.
+    at: when the Snapshot was taken.  has_returned: whether the page equals an older version.
     html_end, has_password_field: those of the Snapshot's body; set only if the current page shows such a sign of a soft
     error (`add_soft_error_signs`).
     """
@@ -245,14 +245,14 @@ class Visit:
     withheld_since: datetime | None = None
     extra_requests: int = 0  # second fetches and not-found probes
     received_bytes: int = 0
-    saved_bytes: int = 0
+    saved_bytes: int = 0  # size of the body that was not sent again
     elapsed: timedelta = timedelta(0)
     conditional: bool = False
     magnitude: float | None = None  # of the change that was found: the share of the page that changed, 0 to 1
     magnitudes: ChangeMagnitudes = NO_MAGNITUDES  # of all changes found, including this one
     expected_change: float | None = None  # predicted probability of a change before the visit, 0 to 1
     modified_honest: bool | None = None  # whether Last-Modified agrees with the body; None: no evidence
-    refused_304: bool | None = None  # whether old validators got a body after a validator check; None: not tested
+    refused_304: bool | None = None  # whether old validators, sent after a change, got a body; None: not tested
     head_outcome: HeadOutcome | None = None
     validators: Validators | None = None
     body_bytes: int | None = None
@@ -324,7 +324,7 @@ def find_exclusion(url: Url, *, depth: int, knowledge: DomainKnowledge, is_list:
 def build_unchanged_visit(target: Target, response: Response | None = None, *, now: datetime) -> Visit:
     """Build the Visit after which nothing new is known; all other Visits are derived from it.
 
-    An excluded page with a version that may be fetched again stays excluded until a successful response, so that its
+    An excluded page that has a version and may be fetched again stays excluded until a successful response, so that its
     return is reported.
     response: None if no response decides the visit.
     """
