@@ -62,7 +62,7 @@ CANDIDATE = f"""
        FOR UPDATE OF s SKIP LOCKED
 """  # noqa: S608  only our own conditions are inserted
 CANDIDATES = (CANDIDATE.format(DUE), CANDIDATE.format(HAS_INBOX))
-# The slots of another active lease are checked again at the end of that lease at the latest.
+# While another lease holds an address, the wait ends at the end of that lease at the latest.
 CLAIM_WAIT = f"""
     SELECT min(greatest({FREE_AT} - clock_timestamp(), blocked.until - clock_timestamp(), interval '0.05 seconds'))
       FROM domain_state s JOIN domain d ON d.id = s.domain_id,
@@ -84,8 +84,8 @@ CLAIM_SLOTS = """
 """
 # Crawl hours are computed in Python and stored, so other claims skip the domain until it opens.
 WRITE_CLOSED_HOURS = "UPDATE domain_state SET closed_from = %s, opens_at = %s WHERE domain_id = %s"
-# A leased domain is awake until it is released, so it is claimed again if the holder dies. (Requests in the inbox wake
-# the domain, too.)
+# A leased domain is awake until it is released, so it is claimed again if the holder dies. (Rows in the inbox keep the
+# domain awake, too.)
 WRITE_LEASE = f"""
     UPDATE domain_state s
        SET lease_token = %(token)s, leased_until = clock_timestamp() + %(term)s, holder = %(holder)s,
