@@ -208,7 +208,7 @@ async def read_scoring_context(
 
 
 def _compute_requests_per_day(row: dict[str, Any], domain: Domain, defaults: CrawlDefaults) -> float | None:
-    """Return the number of requests per day of a domain, or None if it is unlimited.
+    """Return the number of requests per day of a domain; None if it is unlimited or follows from a maximum age.
 
     If bytes or the requests of all domains are limited, the domain's share is derived from its longest interval in the
     plan.
