@@ -137,7 +137,7 @@ UNLINK_DUPLICATES = """
 async def propose_pairs(db: Database, domain: Domain, *, at: datetime) -> int:
     """Find pairs of pages that could share a schedule, put them into the inbox, and return their number.
 
-    Results are as of the last `fill_fingerprints`. Does nothing while earlier pairs wait in the inbox.
+    Pairs are found as of the last `fill_fingerprints`. Do nothing while earlier pairs wait in the inbox.
     """
     values = {"domain_id": domain.id, "least_bytes": MIN_SHARED_BYTES, "enough": MIN_VISITS}
     async with db.transaction() as connection:
@@ -163,7 +163,7 @@ async def begin_sharing(
     """Make pages with equal texts share the schedule of their canonical page, within the lease holder's transaction.
 
     Each duplicate is visited once more by its own schedule, as the first check.
-    copy_wait: the wait until the first check of a page whose URL shows that it is a copy; None: as for others.
+    copy_wait: for a pair with `is_copy`, the wait until the first check; None: as for others.
     """
     await connection.execute(PREFER_KEY_LOOKUPS)
     values = split_into_columns(PAIR_COLUMNS, [(pair.canonical, pair.key, pair.is_copy) for pair in pairs])
@@ -181,9 +181,10 @@ async def update_schedules(connection: Connection, domain_id: int, visits: Seque
     """
     good = {visit.target.key: visit for visit in visits if visit.is_good}
     values: dict[str, Any] = {"domain_id": domain_id, "keys": list(good), "failures": MAX_FAILURES}
-    canonical = [SharedPair(each.canonical, key, is_copy=True) for key, each in good.items() if each.canonical]
-    copies = {pair.key for pair in canonical}
-    if pairs := [pair for pair in canonical if pair.canonical not in copies]:
+    # Pages that name another page as canonical.
+    declared = [SharedPair(each.canonical, key, is_copy=True) for key, each in good.items() if each.canonical]
+    copies = {pair.key for pair in declared}
+    if pairs := [pair for pair in declared if pair.canonical not in copies]:
         await begin_sharing(connection, domain_id, pairs)
     duplicates = await fetch_rows(connection, DUPLICATES, values, binary=True)
     if duplicates:
