@@ -198,10 +198,7 @@ class DomainSource(DomainTable, table=True):
 
 
 class DomainPlan(DomainTable, table=True):
-    """The plan of a domain, written by the planner.
-
-    importance: among all domains, times the weight of the domain.  finding: what the plan cannot achieve, or empty.
-    """
+    """The plan of a domain. importance: among all domains, weighted.  finding: what it cannot achieve, or empty."""
 
     __table_args__ = (CheckConstraint("price_request > 0 AND price_byte >= 0", name="domain_plan_price"),)
     importance: float = columns.double(default=None)
@@ -387,7 +384,7 @@ class DomainFigures(DomainTable, table=True):
 
 
 class FreshnessFigures(DomainTable, table=True):
-    """Freshness, ages and intervals of all pages of a domain, of a URL template or of a decile of importance.
+    """Freshness, ages and intervals of the fetched pages of a domain, of a URL template or of a decile of importance.
 
     template: empty except in rows by template.  decile: 1 to 10; 0 except in rows by decile.
     """
@@ -409,7 +406,7 @@ class FreshnessFigures(DomainTable, table=True):
 
 
 class TopPage(DomainTable, table=True):
-    """The most important pages of a domain. ranking: the pages that compete: a PageCategory, all, failing or rendered.
+    """The most important pages of a domain. ranking: which pages are ranked: a PageCategory, all, failing or rendered.
 
     place: 1 for the most important page.
     """

@@ -63,10 +63,7 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
-        """Run the block in a transaction, which is committed at its end and rolled back by any exception.
-
-        Errors of the driver become StoreUnavailable, CrawlerError or BadInput if a message can say what to do.
-        """
+        """Run the block in a transaction: commit at its end, roll back on any exception. Translate driver errors."""
         try:
             async with self.connection() as connection, connection.transaction():
                 yield connection
@@ -132,8 +129,7 @@ def prepare_schema(url: str, *, may_upgrade: bool) -> None:
 
     may_upgrade: migrate it whatever it contains, as for recrawl's own database. Otherwise, migrate it only if it is
     empty.
-    Raise CrawlerError, which says what to do, for a database that is not current and may not be migrated; and the
-    errors of `upgrade_schema`.
+    Raise CrawlerError, which says what to do, if it may not be migrated, and the errors of `upgrade_schema`.
     """
     match read_schema_state(url):
         case SchemaState.CURRENT:

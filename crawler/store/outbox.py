@@ -132,10 +132,7 @@ class ChangeNotification:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message to send now. tries: the number of earlier tries.
-
-    created_at: when it was created; or when the subscription was resumed or the dead letter redelivered.
-    """
+    """A message to send now. tries: earlier tries.  created_at: when it was created, resumed or queued again."""
 
     id: int
     subscription_id: int

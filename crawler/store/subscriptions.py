@@ -238,7 +238,7 @@ def _build_subscription(row: dict[str, Any]) -> Subscription:
 
 @dataclass(frozen=True, slots=True)
 class PreviousPage:
-    """A page before a change. version: its version at that time, as far as known; None if it did not exist."""
+    """A page before a change. version: its newest one then; None if it did not exist, as far as stored events show."""
 
     domain_id: int
     version: int | None

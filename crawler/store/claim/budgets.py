@@ -87,10 +87,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class _DayBudget:
-    """A ledger with its limits.
-
-    requests, received_bytes: the limits of the day.  hours: the crawl hours over which the budget is spread.
-    """
+    """A ledger with the limits of its day. hours: the crawl hours over which the budget is spread."""
 
     ledger: Ledger
     requests: int

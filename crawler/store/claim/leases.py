@@ -146,8 +146,8 @@ async def claim(
                 is_own = is_own_server(candidate["authority"], addresses, allow_private=candidate["allow_private"])
                 delay_s = 0 if is_own else delay.total_seconds()
             slots = list_slot_addresses(addresses, exempt_addresses)
-            longest = timedelta(seconds=max(candidate["delay_s"], delay_s))
-            lease_params = values | candidate | {"slots": slots, "delay": longest}
+            longer_delay = timedelta(seconds=max(candidate["delay_s"], delay_s))
+            lease_params = values | candidate | {"slots": slots, "delay": longer_delay}
             if await _claim_slots(connection, lease_params):
                 return replace(await _claim_domain(connection, lease_params), since=since)
             # Take all slots or none, and keep no lock on a domain that is not taken.

@@ -28,13 +28,13 @@ class CandidateRow(NamedTuple):
 
     a, b: its change-rate estimate.  magnitude_total, magnitude_changes: the sum and the number of the magnitudes of its
     changes.  group_magnitude: the expected magnitude of a change in its group.  unseen: days since the last successful
-    visit.  due_in: days until it is due, negative if it is overdue.
-    clock: the clock of the domain, in cash, at the last visit or discovery of the page.  signals: counts since
-    the last successful visit, by source number.  activity_ahead: days by which the site activity has run ahead of the
-    calendar since then.  importance: mixed with an equal share by the domain's importance_mix (mean 1), without rules.
+    visit.  due_in: days until it is due, negative if it is overdue.  clock: the clock of the domain, in cash, at the
+    last visit or discovery of the page.  signals: counts since the last successful visit, by source number.
+    activity_ahead: days by which the site activity has run ahead of the calendar since that visit.  importance: mixed
+    with an equal share by the domain's importance_mix (mean 1), without rules.
     is_timed: the page is due by its stored time regardless of its value; meaningless for unfetched pages.
-    is_dead: it is gone, has moved, or never was a page in several visits.  is_duplicate: it shares the schedule of a
-    canonical page.  redirects: length of the redirect chain to it.
+    is_dead: it is gone or has moved, or its visits found only a redirect or failures.  is_duplicate: it shares the
+    schedule of a canonical page.  redirects: number of redirects in a row by which it was discovered.
     """
 
     key: PageKey

@@ -160,11 +160,11 @@ async def learn_activity(db: Database, domain: Domain, *, at: datetime) -> None:
         row = await fetch_row(connection, ACTIVITY_DUE, values)
         if row is None:
             return
-        tracked, limits, ahead, unsignaled = row
+        tracked, boundaries, ahead, unsignaled = row
         slices = max(ceil(tracked / MAX_PAGES), 1)
         window = {"since": at - 2 * ACTIVITY_WINDOW, "remembered": at - ACTIVITY_WINDOW}
         rows = await fetch_rows(connection, FINDINGS, values | window | build_key_slice(0, slices), binary=True)
         activity = learn_site_activity(rows, at=at, unsignaled_share=unsignaled)
         await connection.execute(WRITE_ACTIVITY, (list(activity.at), list(activity.ahead), domain.id))
-        if activity.has_moved(SiteActivity(tuple(limits), tuple(ahead))):
+        if activity.has_moved(SiteActivity(tuple(boundaries), tuple(ahead))):
             await post_reprice(connection, domain.id, at=at)

@@ -78,7 +78,7 @@ def format_parts(visit: Visit) -> str:
 def _encode_sides(blocks: Iterable[BlockPair]) -> Jsonb:
     """Return the first MAX_BLOCKS changed blocks as JSON: [kind, text before, text after] each."""
     first = [(was or now, was, now) for was, now in islice(blocks, MAX_BLOCKS)]
-    return Jsonb([[of.kind.value, *_cut_sides(was, now)] for of, was, now in first if of is not None])
+    return Jsonb([[block.kind.value, *_cut_sides(was, now)] for block, was, now in first if block is not None])
 
 
 def _cut_sides(was: Block | None, now: Block | None) -> Iterable[Any]:

@@ -156,8 +156,8 @@ class NoveltyBatch:
 
     def _toggle_deferral(self, url: Url, template_novelty: TemplateNovelty, at: datetime) -> None:
         section = get_section(self._choose_group(url))
-        of_section = (each for name, each in self.templates.items() if get_section(name) == section)
-        if not any(each.is_deferred for each in of_section if each is not template_novelty):
+        in_section = (each for name, each in self.templates.items() if get_section(name) == section)
+        if not any(each.is_deferred for each in in_section if each is not template_novelty):
             self.deferrals.append(Deferral(url, at, is_deferred=not template_novelty.is_deferred))
         if template_novelty.is_deferred:
             template_novelty.resume()
@@ -175,8 +175,8 @@ class NoveltyBatch:
 
     def _sum_section(self, name: str) -> NoveltyEvidence:
         if name not in self._sections:
-            of_section = (each.evidence for key, each in self.templates.items() if get_section(key) == name)
-            self._sections[name] = sum(of_section, start=NO_EVIDENCE)
+            evidence = (each.evidence for key, each in self.templates.items() if get_section(key) == name)
+            self._sections[name] = sum(evidence, start=NO_EVIDENCE)
         return self._sections[name]
 
     def _choose_group(self, url: Url) -> str:

@@ -1,7 +1,7 @@
 """Shared schedules of pages with equal texts: proposed by the plan, started and checked when visits are recorded.
 
-A duplicate follows the schedule of its canonical page. It is visited at longer intervals to check that the texts are
-still equal, and when the canonical page has changed.
+A duplicate follows the schedule of its canonical page: its own visits are suspended, except at longer intervals to
+check that the texts are still equal, and when the canonical page has changed.
 """
 
 from collections.abc import Sequence
@@ -207,5 +207,5 @@ async def update_schedules(connection: Connection, domain_id: int, visits: Seque
 
 
 def _compute_suspension(visit: Visit, *, is_copy: bool) -> datetime:
-    length, longest = visit.at - (visit.target.last_good_at or visit.at), visit.target.terms.max_interval
-    return compute_test_time(visit.at, due_at=visit.due_at, longest=longest, is_copy=is_copy, since_visit=length)
+    since, longest = visit.at - (visit.target.last_good_at or visit.at), visit.target.terms.max_interval
+    return compute_test_time(visit.at, due_at=visit.due_at, longest=longest, is_copy=is_copy, since_visit=since)

@@ -190,7 +190,8 @@ class PageFacts:
     signals: counts of change signals since its last successful visit, by source number.
     activity_ahead: days by which the site activity has run ahead of the calendar since that visit.
     is_list: it was read as a URL list.
-    outlinks: None if it was never read.  ahead: for an unfetched page, the number of pages before it in the order.
+    outlinks: the number of distinct links within the domain; None if the page was never read.  ahead: for an unfetched
+    page, the number of pages before it in the discovery order.
     """
 
     url: Url

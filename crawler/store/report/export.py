@@ -1,4 +1,4 @@
-"""Pages for export: each with its newest version, in the order of their keys or of the feed."""
+"""Pages for export, with their newest version or all stored ones, in the order of their keys or of the feed."""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -69,7 +69,7 @@ PAGES_IN_ORDER = f"""
      ORDER BY p.key LIMIT %(most)s
 """
 PAGES_CHOSEN = f"{PAGE} AND p.key = ANY(%(keys)s)"
-# A range of the feed with the pages of its changes; NULL for changes of the site.
+# A range of the feed with the pages of its changes; NULL for template, deferred, resumed and hint.
 FEED_CHANGES = """
     SELECT f.position, e.key, e.version, e.change
       FROM (SELECT position, domain_id, number FROM feed
@@ -199,7 +199,7 @@ async def _read_new_versions(
 
 
 async def _read_chosen(connection: Connection, keys: list[PageKey], values: dict[str, Any]) -> list[ExportedPage]:
-    """Return the pages with these keys, each once, in the order of the keys."""
+    """Return the pages with these keys, each once, in the order in which the keys are given."""
     order = {key: n for n, key in enumerate(dict.fromkeys(keys))}
     pages = await _read_pages(connection, PAGES_CHOSEN, values | {"keys": list(order)}) if order else []
     return sorted(pages, key=lambda page: order[page.key])

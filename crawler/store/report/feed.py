@@ -326,10 +326,7 @@ async def read_feed_source(db: Database, domain: Domain) -> str:
 
 
 async def read_last_change(db: Database, domain: Domain, url: Url) -> FeedItem | None:
-    """Return the last change of a page with the blocks that changed; None if the page has not changed.
-
-    The change need not be in the feed yet, so its position is 0.
-    """
+    """Return the last change of a page with its blocks, or None. Its position is 0: it may not be in the feed yet."""
     values = {"domain_id": domain.id, "key": compute_page_key(url), "blocks": True}
     return next(iter(await _fetch_items(db, LAST_CHANGE, "e.position", values)), None)
 

@@ -120,10 +120,7 @@ async def find_changes_to_forget(
 
 
 async def forget_changes(db: Database, domain: Domain, numbers: range) -> range:
-    """Delete the first of these changes, up to CHUNK, and return the numbers of the others.
-
-    Return no numbers if another process has deleted some of them.
-    """
+    """Delete the first CHUNK of these changes and return the numbers of the others; none if another process deletes."""
     chunk, remaining = numbers[:CHUNK], numbers[CHUNK:]
     values = {"domain_id": domain.id, "first": chunk[0], "last": chunk[-1]}
     async with db.transaction() as connection:
