@@ -265,7 +265,7 @@ class DomainState(DomainTable, table=True):
     leased_until: datetime | None = columns.timestamptz(nullable=True)
     holder: str | None = columns.text(nullable=True)
     next_request_at: datetime | None = columns.timestamptz(nullable=True)
-    # The crawl delay in force: the next holder waits this long after the last possible request of one that died.
+    # The crawl delay in force: after the last possible request of a holder that died, the next one waits this long.
     delay_s: float = columns.double(default="0")
     addresses: list[str] = columns.text_array()
     # When to crawl the domain again, in knowledge time (the time that --at sets).
@@ -313,7 +313,7 @@ class DomainState(DomainTable, table=True):
 class Pool(DomainTable, table=True):
     """A pool of pages. The virtual page pays the same amount to each page of a pool.
 
-    pool: 0: unfetched, 1: fetched, 2: unfetched and boosted, 3: fetched and boosted.  pages: the number of pages.
+    pool: 0 for unfetched pages, 1 for fetched ones; 2 and 3 for the same if they are boosted.  pages: their number.
     dividend: the cash paid to each page since the pool was last empty.
     """
 

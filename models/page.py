@@ -1,4 +1,4 @@
-"""The tables of pages. Columns that visits change rarely have an index, so most updates are HOT (heap-only tuples)."""
+"""The tables of pages. Few columns that visits change have an index, so most updates are HOT (heap-only tuples)."""
 
 from datetime import datetime
 from typing import Any
@@ -80,8 +80,8 @@ class Page(PageTable, table=True):
     shape_digest: bytes | None = columns.bytea(nullable=True)
     fingerprint: int | None = columns.bigint(nullable=True)
     is_rendered: bool = columns.boolean()  # in a browser
-    # Change signals since the last successful visit: one byte for each source, its count, in the order of the source
-    # numbers. In the same order, the time of the last signal of each source.
+    # Change signals since the last successful visit: their count for each source, one byte each, in the order of the
+    # source numbers; and in the same order, the time of the last signal of each source.
     signals: bytes = columns.bytea(default="")
     signaled_at: list[datetime | None] = columns.timestamptz_array()
     # For a duplicate, the canonical page whose schedule it shares while their main texts are equal. The due time of a
@@ -159,7 +159,8 @@ class PageLinks(PageTable, table=True):
 class Snapshot(PageTable, table=True):
     """One version of a page, written only if the page was added, changed, or restored with another text.
 
-    is_stored: text, headers and body are stored; of versions removed by retention, only this row remains.
+    distance_bits: the SimHash distance from the version before.  is_stored: text, headers and body are stored;
+    retention deletes those of old versions and keeps this row.
     """
 
     __table_args__ = (

@@ -35,7 +35,7 @@ from crawler.store.rows import decode_costs, fetch_dict
 
 COPIED_FIELDS = ("clock", "circulating", "window_passes", "mean_magnitude")  # columns of CONTEXT with the same name
 MAX_LIST_INTERVAL = timedelta(hours=22)  # below a day, so that a daily run visits each list even if it starts early
-LIST_SHARE = 0.03  # maximum share of a budget for visits of lists that are due only by MAX_LIST_INTERVAL
+LIST_SHARE = 0.03  # maximum share of a budget for visits to lists that are due only because of MAX_LIST_INTERVAL
 CONTEXT = """
     SELECT s.clock, s.total_cash - s.dormant AS circulating, s.window_passes, s.costs, s.tracked,
            s.activity_at, s.activity_ahead, d.bytes_per_day, l.price_request, coalesce(l.price_byte, 0) AS price_byte,

@@ -32,7 +32,7 @@ MAX_PAIRS = 20_000  # pairs in one plan; the next plan finds the rest
 MAX_REQUESTED = 500  # duplicates requested by one batch, the longest unvisited first; others wait for their own check
 MAX_UNLINKED = 500  # duplicates released by one batch; others wait for the next visit of the canonical page
 LAST_VISITS = 3  # visits of a canonical page before the one that found a change
-MAX_CHANGED = 2  # if so many of LAST_VISITS found a change, sharing the schedule saves no visits
+MAX_CHANGED = 2  # if this many of LAST_VISITS found a change, sharing the schedule saves no visits
 MAX_FAILURES = 3  # consecutive failures after which a canonical page loses its duplicates
 
 IS_WAITING = "SELECT EXISTS (SELECT FROM inbox WHERE domain_id = %(domain_id)s AND kind = 'share')"
@@ -192,7 +192,7 @@ async def update_schedules(connection: Connection, domain_id: int, visits: Seque
         suspensions = [(key, _compute_suspension(good[key], is_copy=is_copy)) for key, is_copy in duplicates]
         columns = split_into_columns(SUSPENSION_COLUMNS, suspensions)
         await connection.execute(SUSPEND_DUPLICATES, values | columns, binary=True)
-    # Pages that cannot be canonical any more.
+    # Pages that can no longer be canonical.
     lost = [visit.target.key for visit in visits if visit.state is not State.FETCHED or visit.failures >= MAX_FAILURES]
     changed = [key for key, visit in good.items() if visit.change is Change.CHANGED]
     changed_or_lost = lost + changed
