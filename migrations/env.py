@@ -1,4 +1,4 @@
-"""The Alembic environment. The connection is passed in by crawler.store.database, never read from a file."""
+"""The Alembic environment. crawler/store/migrate.py passes the connection; no configuration file is read."""
 
 from alembic import context
 

@@ -11,9 +11,9 @@ from models.page import PARTITIONED
 
 
 class Event(Table, table=True):
-    """A change of a page, of the site's boilerplate, or of what is deferred. Numbered per domain from 1 without gaps.
+    """A change of a page, of the site's boilerplate or of what is deferred, or a change signal.
 
-    change: see EventKind in crawler/store/report/feed.py.
+    number: counted per domain from 1 without gaps.  change: see EventKind in crawler/store/report/feed.py.
     """
 
     __table_args__ = (
@@ -36,7 +36,8 @@ class Event(Table, table=True):
     change: str = columns.text()
     version: int = columns.integer()
     distance_bits: int | None = columns.smallint(nullable=True)
-    # parts: what changed, of text, link, image, title, meta. blocks: the first that changed, as [part, before, after].
+    # parts: which of text, link, image, title and meta changed, separated by spaces. blocks: the first blocks that
+    # changed, as [part, before, after].
     parts: str = columns.text(default="")
     blocks: list[list[str | None]] | None = columns.jsonb(nullable=True)
     # For a change of the boilerplate, the number of pages on which it was seen.
@@ -56,7 +57,7 @@ class Feed(Table, table=True):
 
 
 class FeedReader(Table, table=True):
-    """A reader of the feed that keeps its cursor here, so that changes after it are not deleted.
+    """A reader of the feed that keeps its cursor here, so that changes that it has not read are not deleted.
 
     position: the cursor.  domain_id: null for all domains.
     """

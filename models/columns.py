@@ -25,7 +25,7 @@ class DomainTable(Table):
 
 
 class PageTable(Table):
-    """A large table with a row for each page, without a foreign key to domain."""
+    """A large table whose rows belong to a page. It has no foreign key to domain."""
 
     domain_id: int = Field(primary_key=True, sa_type=sa.BigInteger)
     key: bytes = Field(primary_key=True, sa_type=sa.LargeBinary)
@@ -34,7 +34,7 @@ class PageTable(Table):
 def build_column(
     kind: Any, *, nullable: bool = False, key: bool = False, unique: bool | None = None, default: Any = None
 ) -> Any:
-    """Return the field of a column. kind: its SQL type.  key: it is part of the primary key."""
+    """Return the field of a column. kind: the SQL type.  key: whether the column is part of the primary key."""
     column = sa.Column(kind, nullable=nullable, primary_key=key, unique=unique, server_default=default)
     return Field(sa_column=column)
 

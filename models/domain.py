@@ -12,14 +12,14 @@ from crawler.core.setting import Setting, SettingKind
 from models import columns
 from models.columns import DomainTable, Table
 
-# Rows that every visit updates need free space on their heap page for HOT (heap-only tuple) updates.
+# Rows that every visit updates need free space in their block of the table for HOT (heap-only tuple) updates.
 HOT_UPDATE_STORAGE = {"info": {"storage": "fillfactor = 50"}}
 # Settings with a default, but for which null is allowed and means: keep forever.
 OPTIONAL_LIMITS = {"keep_visits_s", "keep_changes_s"}
 
 
 class Domain(Table, table=True):
-    """A registered domain with its settings. A null setting takes the global default.
+    """A registered domain with its settings. For the meaning of null, see DomainSettings.
 
     Each setting in crawler/core/domain_settings.py has a column here, with a check of its bounds.
     """
@@ -39,7 +39,7 @@ class Domain(Table, table=True):
 
 
 def _build_setting_column(setting: Setting) -> Column[Any]:
-    """Return the column of a setting, with the same default. Time spans are stored in seconds."""
+    """Return the column of a setting with the default from DomainSettings. Time spans are stored in seconds."""
     default = get_value(DomainSettings(), setting)
     if isinstance(default, timedelta):
         default = default.total_seconds()
@@ -88,7 +88,7 @@ for _setting in SETTINGS:
 
 
 class Rule(DomainTable, table=True):
-    """A user's rule for the pages that match a pattern. pages: how many were admitted; counted if max_pages is set."""
+    """A user's rule for the pages that match a pattern. pages: how many count toward max_pages; 0 without max_pages."""
 
     __table_args__ = (
         CheckConstraint(
@@ -113,8 +113,8 @@ class Rule(DomainTable, table=True):
 class Prior(DomainTable, table=True):
     """The prior Gamma(a, b) of the change rates of a group's pages, b in days (crawler/core/freshness/prior.py).
 
-    no: the number of the group; 0 is the whole domain.  template: the URL template of its pages; * for number 0.
-    pages: the number of its fetched pages, estimated by the plan.
+    no: the number of the group. Number 0 has the prior of the whole domain and the pages without a group of their own.
+    template: the URL template of its pages; * for number 0.  pages: its fetched pages, estimated by the plan.
     """
 
     __table_args__ = (
@@ -127,7 +127,7 @@ class Prior(DomainTable, table=True):
     b: float = columns.double()
     pages: int = columns.bigint(default="0")
     magnitude: float = columns.double(default="0.1")  # expected magnitude of a change of such a page
-    # First visits of pages in the group: their number, and the sum of their shares of new content; both fade.
+    # First visits of pages in the group: their number, and the sum of their shares of new text. Older visits decay.
     first_visits: float = columns.double(default="0")
     novelty: float = columns.double(default="0")
     deferred_until: datetime | None = columns.timestamptz(nullable=True)  # latest due time of a deferred page
@@ -159,8 +159,8 @@ class DomainMemory(DomainTable, table=True):
 class DomainTrust(DomainTable, table=True):
     """The reliability of the validators of one group of pages (crawler/core/validator_trust.py).
 
-    prior_no: the group.  revisits: revisits dispatched since a validator was last wrong.  stats: findings of visits, by
-    validator.
+    prior_no: the number of the group.  revisits: revisits dispatched since a validator was last wrong.
+    stats: findings of visits, by validator.
     """
 
     prior_no: int = columns.smallint(key=True)
@@ -173,8 +173,8 @@ class DomainSource(DomainTable, table=True):
     """A source of change signals about a domain's pages (crawler/core/freshness/source_record.py).
 
     no: index of the source in page.signals, from 0.  signals: the number received.  recall, noise, effective_recall:
-    its measured quality (SourceQuality).  applied_*: the values with which due times were last computed.
-    record: findings of visits (SourceRecord).
+    its measured quality; noise is the number of false signals per page and day (SourceQuality).  applied_*: the values
+    with which due times were last computed.  record: findings of visits (SourceRecord).
     """
 
     __table_args__ = (
@@ -198,7 +198,7 @@ class DomainSource(DomainTable, table=True):
 
 
 class DomainPlan(DomainTable, table=True):
-    """The plan of a domain, written by the planner. finding: what the plan cannot achieve, or empty."""
+    """The plan of a domain. importance: among all domains, weighted.  finding: what it cannot achieve, or empty."""
 
     __table_args__ = (CheckConstraint("price_request > 0 AND price_byte >= 0", name="domain_plan_price"),)
     importance: float = columns.double(default=None)
@@ -237,7 +237,8 @@ class Ledger(Table, table=True):
     day: date = columns.date()
     spent_requests: int = columns.bigint()
     spent_bytes: int = columns.bigint()
-    forgotten_places: int = columns.bigint(default="0")  # positions in the feed of deleted domains
+    # Number of changes that pruning had deleted from the feed for domains that were removed later.
+    forgotten_places: int = columns.bigint(default="0")
 
 
 class DomainAlias(Table, table=True):
@@ -264,14 +265,14 @@ class DomainState(DomainTable, table=True):
     leased_until: datetime | None = columns.timestamptz(nullable=True)
     holder: str | None = columns.text(nullable=True)
     next_request_at: datetime | None = columns.timestamptz(nullable=True)
-    # The crawl delay in force: after a holder dies, the next one waits this long after its last possible request.
+    # The crawl delay in force: after the last possible request of a holder that died, the next one waits this long.
     delay_s: float = columns.double(default="0")
     addresses: list[str] = columns.text_array()
     # When to crawl the domain again, in knowledge time (the time that --at sets).
     wake_at: datetime | None = columns.timestamptz(nullable=True)
     # Until then, the pace of the budget allows no crawl, even if pages are due.
     paced_until: datetime | None = columns.timestamptz(nullable=True)
-    # A period in which its crawl hours are closed.
+    # A period outside its crawl hours, as found by a claim; null if unknown.
     closed_from: datetime | None = columns.timestamptz(nullable=True)
     opens_at: datetime | None = columns.timestamptz(nullable=True)
     # Until when and why the domain is suspended, and the number of consecutive responses such as 429 or 503.
@@ -285,6 +286,7 @@ class DomainState(DomainTable, table=True):
     virtual_page_cash: int = columns.bigint(default="0")
     dormant: int = columns.bigint()
     clock: float = columns.double(default="0")
+    # For the mean importance of new pages at their first visit (Economy.new_importance).
     newcomers_cash: float = columns.double(default="0")
     newcomers_clock: float = columns.double(default="0")
     window_passes: float = columns.double(default="24")  # the importance window in use
@@ -294,8 +296,8 @@ class DomainState(DomainTable, table=True):
     budget_day: date | None = columns.date(nullable=True)
     spent_requests: int = columns.integer()
     spent_bytes: int = columns.bigint(default="0")
-    spent_floor: int = columns.integer()
-    # The site activity: the bounds of its days, and the days by which it is ahead of the calendar at each bound.
+    spent_floor: int = columns.integer()  # floor visits (crawler/store/frontier/selection.py)
+    # The site activity (SiteActivity): the boundaries of its days, and its lead over the calendar at each, in days.
     activity_at: list[datetime] = columns.timestamptz_array()
     activity_ahead: list[float] = columns.double_array()
     # Mean requests and bytes of a visit, by kind.
@@ -309,9 +311,10 @@ class DomainState(DomainTable, table=True):
 
 
 class Pool(DomainTable, table=True):
-    """A pool of pages, each of which the virtual page pays the same.
+    """A pool of pages. The virtual page pays the same amount to each page of a pool.
 
-    pages: their number.  dividend: the cash paid to each page since the pool was last empty.
+    pool: 0 for unfetched pages, 1 for fetched ones; 2 and 3 for the same if they are boosted.  pages: their number.
+    dividend: the cash paid to each page since the pool was last empty.
     """
 
     __table_args__ = (
@@ -381,7 +384,7 @@ class DomainFigures(DomainTable, table=True):
 
 
 class FreshnessFigures(DomainTable, table=True):
-    """Freshness, ages and intervals of all pages of a domain, of a URL template or of a decile of importance.
+    """Freshness, ages and intervals of the fetched pages of a domain, of a URL template or of a decile of importance.
 
     template: empty except in rows by template.  decile: 1 to 10; 0 except in rows by decile.
     """
@@ -403,7 +406,7 @@ class FreshnessFigures(DomainTable, table=True):
 
 
 class TopPage(DomainTable, table=True):
-    """The most important pages of a domain. ranking: the pages that compete: a PageCategory, all, failing or rendered.
+    """The most important pages of a domain. ranking: which pages are ranked: a PageCategory, all, failing or rendered.
 
     place: 1 for the most important page.
     """

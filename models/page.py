@@ -1,4 +1,4 @@
-"""The tables of pages. Columns that visits change are not indexed where possible, so that updates are HOT."""
+"""The tables of pages. Few columns that visits change have an index, so most updates are HOT (heap-only tuples)."""
 
 from datetime import datetime
 from typing import Any
@@ -14,7 +14,7 @@ PARTITIONED = {"postgresql_partition_by": "HASH (domain_id)"}
 
 
 def build_hot_storage(fill: int) -> dict[str, Any]:
-    """Return the options of a table whose rows every visit updates: its partitions have room for HOT updates.
+    """Return the options of a partitioned table whose rows every visit updates: they leave room for HOT updates.
 
     fill: the fill factor, in percent.
     """
@@ -23,12 +23,12 @@ def build_hot_storage(fill: int) -> dict[str, Any]:
 
 
 def build_index(name: str, *names: Any, where: str) -> Index:
-    """Return an index of the rows of a domain that satisfy a condition."""
+    """Return a partial index on domain_id and these columns. where: the condition on its rows."""
     return Index(name, "domain_id", *names, postgresql_where=sql(where))
 
 
 class Page(PageTable, table=True):
-    """A page. The state and the due time are in table frontier, so visits change no indexed column of most rows."""
+    """A page. Its state and due time are in table frontier, so most visits change no indexed column of this table."""
 
     __table_args__ = (
         CheckConstraint("octet_length(key) = 16", name="page_key"),
@@ -45,14 +45,15 @@ class Page(PageTable, table=True):
     etag: str | None = columns.text(nullable=True)
     last_modified: str | None = columns.text(nullable=True)
     received_bytes: int = columns.integer()
-    # What its visits add to the prior (a, b) of its group. The sums are the change-rate estimate (a, b), b in days.
+    # What visits add to the prior (a, b) of the page's group, whose number is prior_no. The sums are the change-rate
+    # estimate (a, b), b in days.
     rate_a: float = columns.double(default="0")
     rate_b: float = columns.double(default="0")
     prior_no: int = columns.smallint(default="0")
     # The sum of the magnitudes of its changes, and the number of these changes.
     magnitude_total: float = columns.double(default="0")
     magnitude_changes: float = columns.double(default="0")
-    # Mean number of new pages that a change of the page announces, each weighted by the value of its first visit.
+    # Mean number of new pages that a change of the page announces, each weighted by its expected share of new text.
     announces: float = columns.double(default="0")
     # What the visits found.
     status: int | None = columns.smallint(nullable=True)
@@ -67,9 +68,9 @@ class Page(PageTable, table=True):
     last_visit_at: datetime | None = columns.timestamptz(nullable=True)
     last_good_at: datetime | None = columns.timestamptz(nullable=True)
     last_change_at: datetime | None = columns.timestamptz(nullable=True)
-    missing_since: datetime | None = columns.timestamptz(nullable=True)  # its first 404, until it is confirmed or not
-    moved_to: bytes | None = columns.bytea(nullable=True)
-    redirects: int = columns.smallint(default="0")  # length of the redirect chain from a link to it
+    missing_since: datetime | None = columns.timestamptz(nullable=True)  # time of a first 404 that is not confirmed yet
+    moved_to: bytes | None = columns.bytea(nullable=True)  # the page of the domain that it has permanently moved to
+    redirects: int = columns.smallint(default="0")  # number of redirects in a row by which it was discovered
     led_to: bytes | None = columns.bytea(nullable=True)  # target of its last redirect, permanent or temporary
     # The newest version in short, to compare visits with; version is 0 if there is none.
     version: int = columns.integer()
@@ -79,13 +80,14 @@ class Page(PageTable, table=True):
     shape_digest: bytes | None = columns.bytea(nullable=True)
     fingerprint: int | None = columns.bigint(nullable=True)
     is_rendered: bool = columns.boolean()  # in a browser
-    # Change signals since its last successful visit: a count of one byte for each source, by source number, and the
-    # time of the last signal of each source.
+    # Change signals since the last successful visit: their count for each source, one byte each, in the order of the
+    # source numbers; and in the same order, the time of the last signal of each source.
     signals: bytes = columns.bytea(default="")
     signaled_at: list[datetime | None] = columns.timestamptz_array()
-    # The canonical page whose schedule it shares while their main texts are equal. Its due time is that of its check.
+    # For a duplicate, the canonical page whose schedule it shares while their main texts are equal. The due time of a
+    # duplicate is when to check that they still are.
     canonical: bytes | None = columns.bytea(nullable=True)
-    # Its URL or its canonical link also identifies it as that page: a change of that page does not request a visit.
+    # The URL or the canonical link also shows that this is a copy: a change of the canonical page requests no visit.
     is_copy: bool = columns.boolean()
 
 
@@ -93,7 +95,7 @@ class Frontier(PageTable, table=True):
     """The crawl order of pages: state, due time, and the rank of unfetched pages (crawler/core/opic/order.py).
 
     due_at: for an unfetched page, until when it is deferred; null if it waits in discovery order.
-    section: the page's group (page.prior_no), by which deferred pages are found.
+    section: the number of the page's group (page.prior_no), by which the pages to defer or resume are found.
     """
 
     __table_args__ = (
@@ -116,8 +118,8 @@ class Frontier(PageTable, table=True):
     url_score: float = columns.double(default="1")
     # Why the next visit is requested whatever its value (0: it is not). 1: by a user; 2: by an audit, for its sample;
     # 3: its canonical page has changed; 4: by a user who named its URL, before all others; 5: to confirm a first 404,
-    # before all others once it is due; 6: it is stored without what its scripts add and should be rendered; 8: a URL
-    # list names it and it never was a page.
+    # before all others once it is due; 6: it is stored without what its scripts add and should be rendered; 7 is never
+    # stored; 8: a URL list names it and it never was a page.
     request_reason: int = columns.smallint(default="0")
     section: int = columns.smallint(default="0")
 
@@ -125,8 +127,8 @@ class Frontier(PageTable, table=True):
 class Cash(PageTable, table=True):
     """A page's account in the OPIC economy (crawler/core/opic/opic.py). Pages without a row take no part.
 
-    Its cash is net plus the dividend of its pool.  history: the cash that it received within the importance window.
-    clock: the domain's clock at its last visit, or at its discovery.
+    Its cash is net plus the dividend of its pool (see Pool).  history: the cash that it received within the importance
+    window.  clock: the domain's clock (domain_state.clock) at its last visit, or at its discovery.
     """
 
     __table_args__ = (CheckConstraint("pool BETWEEN 0 AND 3", name="cash_pool"), build_hot_storage(70))
@@ -157,7 +159,8 @@ class PageLinks(PageTable, table=True):
 class Snapshot(PageTable, table=True):
     """One version of a page, written only if the page was added, changed, or restored with another text.
 
-    is_stored: text, headers and body are stored; of versions removed by retention, only this row remains.
+    distance_bits: the SimHash distance from the version before.  is_stored: text, headers and body are stored;
+    retention deletes those of old versions and keeps this row.
     """
 
     __table_args__ = (
@@ -203,7 +206,7 @@ class PageFingerprint(PageTable, table=True):
 
 
 class FingerprintBand(Table, table=True):
-    """A quarter of a fingerprint, to find those within three bits: they share at least one equal quarter.
+    """A quarter of a fingerprint. Fingerprints that differ in at most three bits share one, by which they are found.
 
     band: 65536 times the number of the quarter, 0 to 3, plus its 16 bits. Each distinct fingerprint has four rows.
     """
@@ -225,10 +228,11 @@ class UrlList(DomainTable, table=True):
 
     kind: "" if it was never read.  found_by: how it was discovered (see view report_list).  value: the value of an
     informative visit, in pages of mean importance.  entries, others, excluded, unusable, finding: results of the last
-    visit: its URLs, those of other hosts, excluded ones, entries without a usable URL, and why it was not read to its
-    end.  reads, informative_reads, new_pages, hints: totals of all visits.  A hint is a date that signals a change of a
-    page.  hints_checked: hints that a visit to the page has checked since.  hints_true: checked hints that were true.
-    hints_expected: the number of changes that these visits were expected to find without the hints.
+    read: the number of URLs, of those on other hosts, of excluded ones, and of entries without a usable URL; and why
+    the list was not read to its end, or empty.  reads, informative_reads, new_pages, hints: totals.  A hint is a date
+    that signals a change of a page.  hints_checked: hints that a visit to the page has checked since.
+    hints_true: checked hints that were true.  hints_expected: the number of changes that these visits were expected to
+    find without the hints.
     """
 
     __table_args__ = (

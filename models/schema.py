@@ -75,13 +75,13 @@ def read_definitions(name: str) -> str:
     if name != "visits":
         return statements
     columns = [column.name for column in metadata.tables["visit"].columns]
-    of_pack = [name for name in columns if name not in {"domain_id", "key"}]
+    packed = [name for name in columns if name not in {"domain_id", "key"}]
     key = "substring(p.keys FROM (16 * x.place - 15)::int FOR 16) AS key"
-    arrays = ", ".join(f"p.{name}" for name in of_pack)
+    arrays = ", ".join(f"p.{name}" for name in packed)
     for word, meaning in {
         "{columns}": ", ".join(columns),
-        "{unpacked}": ", ".join(["p.domain_id", key, *(f"x.{name}" for name in of_pack)]),
-        "{unnested}": f"unnest({arrays}) WITH ORDINALITY AS x({', '.join(of_pack)}, place)",
+        "{unpacked}": ", ".join(["p.domain_id", key, *(f"x.{name}" for name in packed)]),
+        "{unnested}": f"unnest({arrays}) WITH ORDINALITY AS x({', '.join(packed)}, place)",
     }.items():
         statements = statements.replace(word, meaning)
     comments = [f"COMMENT ON COLUMN every_visit.{name} IS 'as in table visit';" for name in columns]

@@ -74,7 +74,10 @@ class Message(Table, table=True):
 
 
 class Notice(Table, table=True):
-    """A pending notification: a change for one subscription, in no message yet or in one not delivered yet."""
+    """A pending notification: a change for one subscription, in no message yet or in one not delivered yet.
+
+    position: of the change in the feed.  due_at: do not send before.  is_grouped: send together with others.
+    """
 
     __table_args__ = (
         Index("notice_message", "message_id", "position"),

@@ -1,7 +1,7 @@
 """The tables of visits, append-only: recent visits are rows, partitioned by time; older ones are packed.
 
-The functions visits_of, old_visits_of and visits_between and the view every_visit read both (models/sql/visits.sql). A
-pack has an array for each column of a visit.
+The functions visits_of and visits_between and the view every_visit read both (models/sql/visits.sql). A pack has an
+array for each column of a visit.
 """
 
 from datetime import datetime
@@ -20,9 +20,10 @@ from models.page import PARTITIONED
 class Visit(PageTable, table=True):
     """A finished fetch of a page: the response, the verdict, the cost and the next due time.
 
-    status: of the last response; null if there was none.  reason: why the visit failed, or empty.  change: the verdict.
-    evidence: the test that decided it, such as etag, bytes or blocks.  distance_bits: the SimHash distance between the
-    stored version and this response.  parts: the kinds of blocks that changed, separated by spaces.
+    status: of the last response; null if there was none.  reason: why the visit failed, or why the page is gone,
+    excluded or moved out of the scope; else empty.  change: the verdict.  evidence: the test that decided the verdict,
+    such as etag, bytes or blocks.  distance_bits: the SimHash distance between the stored version and this response.
+    parts: the kinds of blocks that changed, separated by spaces.
     magnitude: the share of the page that changed, 0 to 1.  conditional: validators were sent.  requests: all requests
     of the visit.  saved_bytes: bytes that a 304 or a HEAD saved.  cash: the page's cash that the visit distributed.
     expected: the probability of a change that was predicted before the visit; null without a prediction.
@@ -67,7 +68,8 @@ class Visit(PageTable, table=True):
 class VisitPack(Table, table=True):
     """Old visits of pages whose keys share a prefix: each column as an array, ordered by key and time.
 
-    bits, bucket: length in bits and value of the shared prefix.  keys: concatenated keys of 16 bytes each.
+    bits, bucket: length in bits and value of the shared prefix.  since, until: times of the first and the last visit.
+    visits: their number.  keys: the key of each visit's page, 16 bytes each, concatenated.
     """
 
     __table_args__ = (

@@ -1,4 +1,4 @@
-"""Storage in Postgres. Each public function runs one transaction, and no database rows leave this package.
+"""Storage in Postgres. Each public function runs its own transactions or takes a connection; no rows leave the package.
 
 There is a package or a module for each step of the crawl: domains, claim, learned, frontier, record, report, plan and
 retention; each may use those before it. `subscriptions` and `outbox` store the subscriptions and their pending

@@ -63,7 +63,7 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
-        """Run the block in a transaction, which is committed at its end and rolled back by any exception."""
+        """Run the block in a transaction: commit at its end, roll back on any exception. Translate driver errors."""
         try:
             async with self.connection() as connection, connection.transaction():
                 yield connection
@@ -92,7 +92,7 @@ async def open_database(url: str, *, max_connections: int = 8) -> AsyncIterator[
     """Open the database at a URL (postgresql://...) until the block ends.
 
     max_connections: the size of the connection pool.
-    Raise StoreUnavailable if the server does not respond.
+    Raise BadInput for an invalid URL, StoreUnavailable if no connection is possible.
     """
     pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
         build_libpq_url(url),
@@ -125,11 +125,11 @@ def build_libpq_url(url: str) -> str:
 
 
 def prepare_schema(url: str, *, may_upgrade: bool) -> None:
-    """Migrate the database to the newest schema, or raise what the user has to do. Call this before using a database.
+    """Migrate the database to the newest schema if this is allowed. Call this before using a database.
 
     may_upgrade: migrate it whatever it contains, as for recrawl's own database. Otherwise, migrate it only if it is
     empty.
-    Raise CrawlerError for a database that is not current and may not be migrated, and the errors of `upgrade_schema`.
+    Raise CrawlerError, which says what to do, if it may not be migrated, and the errors of `upgrade_schema`.
     """
     match read_schema_state(url):
         case SchemaState.CURRENT:
@@ -159,7 +159,7 @@ def upgrade_schema(url: str, *, partitions: int | None = None) -> None:
 
 
 def read_schema_state(url: str) -> SchemaState:
-    """Return the state of the database's schema. Raise StoreUnavailable or CrawlerError."""
+    """Return the state of the database's schema. Raise StoreUnavailable, or CrawlerError if access is refused."""
     try:
         with psycopg.connect(build_libpq_url(url), connect_timeout=CONNECT_TIMEOUT_SECONDS) as connection:
             return compare_schema(connection)
@@ -170,7 +170,7 @@ def read_schema_state(url: str) -> SchemaState:
 
 
 def find_connection_error(url: str) -> str:
-    """Return why no connection to a URL is possible, on one line; empty if it is."""
+    """Return why no connection to a URL is possible, on one line; empty if one is possible."""
     try:
         psycopg.connect(build_libpq_url(url), connect_timeout=CONNECT_TIMEOUT_SECONDS).close()
     except psycopg.OperationalError as error:
@@ -210,9 +210,9 @@ def _fetch_column(connection: psycopg.Connection[TupleRow], query: LiteralString
     return [value for (value,) in connection.execute(query)]
 
 
-# Settings of the current transaction. Without them, Postgres reads a whole partition instead of looking up many keys.
-# With asynchronous commit, a crash of the server may lose the last transactions. Their visits are then repeated, due
-# times are computed again, and the budget was debited in an earlier transaction.
+# Settings of the current transaction. Without the first three, Postgres reads a whole partition instead of looking up
+# many keys. With asynchronous commit, a crash of the server may lose the last transactions. Their visits are then
+# repeated and due times are computed again. Their requests stay debited, because a debit is committed synchronously.
 PREFER_KEY_LOOKUPS = """
     SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
            set_config('enable_mergejoin', 'off', true), set_config('synchronous_commit', 'off', true)

@@ -132,8 +132,8 @@ async def put_robots(executor: Executor, domain: Domain, robots_copy: RobotsCopy
 async def replace_rules(connection: Connection, domain_id: int, rules: Sequence[PageRule]) -> None:
     """Replace the rules of a domain.
 
-    A rule that already limited the pages of its pattern keeps its count; for a new limit, the existing pages are
-    counted. The row in domain_state is locked meanwhile, so the lease holder admits no pages.
+    A pattern whose pages were limited before keeps its count; for a new limit, the existing pages are counted. The row
+    in domain_state is locked meanwhile, so the lease holder admits no pages.
     """
     await connection.execute("SELECT FROM domain_state WHERE domain_id = %s FOR UPDATE", (domain_id,))
     deleted = await fetch_rows(connection, DELETE_RULES, (domain_id,))
@@ -149,12 +149,12 @@ async def replace_rules(connection: Connection, domain_id: int, rules: Sequence[
 
 
 async def count_limited_pages(executor: Executor, domain_id: int) -> dict[str, int]:
-    """Return the number of pages under each rule with a page limit, by pattern."""
+    """Return, by pattern, the number of pages that count toward the limit of each rule with a page limit."""
     return dict(await fetch_rows(executor, LIMITED_RULES, (domain_id,)))
 
 
 async def _count_pages_by_rule(connection: Connection, domain_id: int, rules: Sequence[PageRule]) -> Counter[str]:
-    """Count the pages of the domain under each pattern. Reads all pages: 5 s for a million."""
+    """Return, by pattern, the number of the domain's pages that match each rule. Reads all pages: 5 s for a million."""
     counts: Counter[str] = Counter()
     async with connection.cursor(name="pages_of_rules") as cursor:
         await cursor.execute("SELECT url FROM page WHERE domain_id = %s", (domain_id,))
@@ -171,7 +171,7 @@ def _build_rule_row(domain_id: int, no: int, rule: PageRule, pages: dict[str, in
 
 
 def _decode_span(length_s: float | None) -> timedelta | None:
-    """Return the time span of a column in seconds."""
+    """Return the time span of a number of seconds; None stays None."""
     return None if length_s is None else timedelta(seconds=length_s)
 
 
@@ -185,7 +185,7 @@ async def post_to_inbox(
 async def post_reprice(connection: Connection, domain_id: int, *, at: datetime) -> None:
     """Put a request into the inbox to recompute the due times of all pages of a domain.
 
-    Needed after a change of its price, its settings, its site activity or its sources of change signals.
+    Needed after a change of its shadow price, its settings, its site activity or its sources of change signals.
     """
     await connection.execute(POST_REPRICE, {"domain_id": domain_id, "at": at})
 

@@ -1,4 +1,4 @@
-"""Registration and settings of domains. Pages are not changed here; only the lease holder changes them."""
+"""Registration, settings and removal of domains. Changes of pages are requested here; the lease holder makes them."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
@@ -194,7 +194,7 @@ async def register(
     """
     _raise_first(domain_settings.problems)
     async with db.transaction() as connection:
-        # No other registration may take a name now.
+        # Until the end of the transaction, no other registration can take one of the names.
         await connection.execute("LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE")
         for existing in await find_domains(connection, IS_NAMED, {"names": [authority, *aliases]}):
             raise build_already_registered_error(existing)

@@ -15,7 +15,7 @@ from crawler.errors import BadInput, CrawlerError, StoreUnavailable
 from crawler.store import database
 from models.schema import DEFAULT_PARTITIONS
 
-OLDEST_POSTGRES = 14  # the views use bit_count() and the catalog of multiranges
+OLDEST_POSTGRES = 14  # the views use bit_count()
 MIGRATION_LOCK = 0x7265637261776C  # one process migrates at a time; "recrawl" in ASCII
 PARTITIONS = text("SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass('page')")
 

@@ -37,7 +37,8 @@ PUT_NOTIFICATIONS = f"""
       JOIN feed f ON f.position = x.position
       JOIN event e ON e.domain_id = f.domain_id AND e.number = f.number
 """  # noqa: S608  our own columns
-# The size of a change in a message: its content as JSON, and about as much text for readers, up to 1,500 bytes.
+# The third column estimates the size of a change in a message, in bytes: its content as JSON, and as much text for
+# readers, up to 1,500 bytes.
 DUE_NOTIFICATIONS = """
     SELECT position, is_grouped, octet_length(content::text) + least(octet_length(content::text), 1500) FROM notice
      WHERE subscription_id = %(id)s AND message_id IS NULL AND due_at <= %(at)s
@@ -131,7 +132,7 @@ class ChangeNotification:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message to send now. tries: the number of earlier tries.  created_at: when it was first due."""
+    """A message to send now. tries: earlier tries.  created_at: when it was created, resumed or queued again."""
 
     id: int
     subscription_id: int
@@ -146,7 +147,7 @@ async def put_notifications(
 ) -> bool:
     """Add notifications from a range of the feed to a subscription's outbox and advance its position.
 
-    after, until: the range of positions. Return False without any change if another process has read it already.
+    after, until: the range of positions. Return False without any change if another process has read this range.
     """
     rows = [(each.position, each.due_at, each.is_grouped, Jsonb(_clean_json(each.content))) for each in notifications]
     async with db.transaction() as connection:
@@ -175,9 +176,8 @@ async def make_messages(
 ) -> int:
     """Create messages from the due notifications of a subscription, in feed order, and return their number.
 
-    joins_changes: combine changes even if each could be sent alone.  max_changes_each: the limit of one message.
-    max_bytes: the approximate limit of one message; None for any size.
-    max_changes: the limit of this call.
+    joins_changes: combine changes even if each could be sent alone.  max_changes_each: of one message.
+    max_bytes: of one message, approximately; None for any size.  max_changes: of all messages of this call.
     """
     async with db.transaction() as connection:
         rows = await fetch_rows(connection, DUE_NOTIFICATIONS, {"id": number, "at": at, "most": max_changes})
@@ -236,8 +236,8 @@ async def record_failure(
 
     next_try_at: when to try again.  is_dead: do not try again.  resume_at: send nothing to the receiver before; None if
     the message caused the failure rather than the receiver.
-    If the receiver has been failing for longer than MAX_MESSAGE_AGE, all messages of that age become dead letters. Dead
-    letters older than DEAD_LETTER_AGE are deleted.
+    If the receiver has been failing for longer than MAX_MESSAGE_AGE, all waiting messages that are older than this
+    become dead letters. Dead letters whose last try is longer ago than DEAD_LETTER_AGE are deleted.
     """
     values = {
         "message": message.id,
@@ -291,7 +291,7 @@ async def split_message(db: Database, message: Message, parts: Sequence[int], *,
 
 
 async def lower_max_bytes(db: Database, message: Message, *, max_bytes: int, at: datetime) -> None:
-    """Lower the message size of a subscription after the receiver rejected a message, and make this one due at once."""
+    """Lower the maximum size of a subscription's messages after the receiver rejected one, and make it due at once."""
     values = {"message": message.id, "id": message.subscription_id, "token": uuid4(), "at": at}
     async with db.transaction() as connection:
         await connection.execute(LOWER_MAX_BYTES, values | {"max_bytes": max_bytes})

@@ -1,4 +1,4 @@
-"""Monthly partitions of table `visit`, so that old visits are dropped, and planner statistics of page partitions."""
+"""Monthly partitions of table `visit`, which are dropped when empty, and planner statistics of partitions of pages."""
 
 from datetime import UTC, datetime
 
@@ -13,7 +13,7 @@ VISIT_PARTITIONS = """
 """
 # Creating a partition waits for all readers and writers of visits, and later ones wait for it, so give up early.
 LOCK_TIMEOUT = "SET LOCAL lock_timeout = '1s'"
-# Partitions of a domain's pages that have doubled since Postgres last analyzed them.
+# The partitions with a domain's pages if the rows of the first have doubled since Postgres last analyzed it.
 OUTGROWN = """
     SELECT n.nspname, part.relname
       FROM (SELECT tableoid FROM page WHERE domain_id = %(domain_id)s ORDER BY key LIMIT 1) AS one
@@ -26,7 +26,7 @@ OUTGROWN = """
       JOIN pg_class part ON part.oid = all_of_them.tableoid
       JOIN pg_namespace n ON n.oid = part.relnamespace
 """
-MIN_ROWS = 50
+MIN_ROWS = 50  # smaller partitions count as this large
 IS_HELD_BY_DEFAULT = "SELECT EXISTS (SELECT FROM visit_default WHERE at >= %s AND at < %s)"
 CREATE = sql.SQL("CREATE TABLE {name} PARTITION OF visit FOR VALUES FROM ({since}) TO ({until})")
 
@@ -34,11 +34,11 @@ CREATE = sql.SQL("CREATE TABLE {name} PARTITION OF visit FOR VALUES FROM ({since
 async def ensure_visit_partition(db: Database, *, at: datetime) -> None:
     """Create the partitions for visits of the month of `at` and of the next month, if they are missing.
 
-    Visits stay in the default partition if it already has some of this month, if the database user may not create
-    tables, or if the table is busy. This only makes it more expensive to delete them later.
+    Visits of a month stay in the default partition if it already has some of them, if the database user may not create
+    tables, or if the table is busy. It is then only more expensive to delete them later.
     """
-    this = at.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    months = [this, get_next_month(this)]
+    this_month = at.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    months = [this_month, get_next_month(this_month)]
     async with db.transaction() as connection:
         if not await _find_missing(connection, months):
             return
@@ -53,7 +53,7 @@ async def analyze_if_outgrown(db: Database, domain_id: int) -> None:
 
     Autovacuum does so once a minute. Until then, Postgres takes a new domain for a small one and scans all of its pages
     for each batch of visits: at ten thousand pages, the scans take 90% of the time. Only the key columns are analyzed,
-    which takes a tenth of the time.
+    which takes a tenth of the time of a full ANALYZE.
     """
     async with db.transaction() as connection:
         outgrown = await fetch_rows(connection, OUTGROWN, {"domain_id": domain_id, "few": MIN_ROWS})

@@ -139,7 +139,7 @@ def _parse_columns(columns: str) -> list[tuple[str, str]]:
 
 
 def clean_text(text: str | None) -> Any:
-    """Return a text without the characters that Postgres rejects: NUL and lone surrogates."""
+    """Return a text that Postgres accepts: without NUL, and with ? for each lone surrogate. None stays None."""
     if text is None or (text.isprintable() and text.isascii()):
         return text
     return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
@@ -151,12 +151,12 @@ def decode_costs(stored: dict[str, Any]) -> Costs:
 
 
 def encode_costs(costs: Costs) -> dict[str, Any]:
-    """Return the costs in the form of column `domain_state.costs`, without the kinds of request without a visit."""
+    """Return the costs in the form of column `domain_state.costs`: only the kinds of request that visits have used."""
     return {kind.value: asdict(costs.get_cost(kind)) for kind in RequestKind if costs.get_cost(kind).visits}
 
 
 def decode_fingerprint(number: int | None) -> Fingerprint | None:
-    """Return the unsigned fingerprint of a signed column."""
+    """Return the unsigned fingerprint that a signed column stores."""
     return None if number is None else Fingerprint(number & 0xFFFF_FFFF_FFFF_FFFF)
 
 

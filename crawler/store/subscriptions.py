@@ -61,7 +61,7 @@ RESUME = f"""
                            ELSE greatest(position, (SELECT coalesce(max(position), 0) FROM feed)) END
      WHERE id = %(id)s AND paused_at IS NOT NULL AND (%(missed)s OR position >= pause_position)
 """  # noqa: S608  our own columns
-# Restart the clock of waiting messages: the pause does not count towards their maximum age.
+# Restart the age of waiting messages: the pause does not count toward their maximum age.
 RESTART_MESSAGES = """
     UPDATE message SET created_at = %(at)s, next_try_at = %(at)s, tries = 0
      WHERE subscription_id = %(id)s AND state = 'waiting'
@@ -141,7 +141,7 @@ class Subscription:
     max_bytes: int
 
     def get_overdue_since(self, *, at: datetime) -> datetime | None:
-        """Return since when the oldest overdue change waits at an instant, or None.
+        """Return since when the oldest change has been waiting that is overdue at an instant, or None.
 
         Nothing is overdue while the subscription is paused or in quiet hours.
         """
@@ -238,7 +238,7 @@ def _build_subscription(row: dict[str, Any]) -> Subscription:
 
 @dataclass(frozen=True, slots=True)
 class PreviousPage:
-    """A page before a change. version: its version at that time, as far as known; None if it did not exist."""
+    """A page before a change. version: its newest one then; None if it did not exist, as far as stored events show."""
 
     domain_id: int
     version: int | None

@@ -8,8 +8,8 @@ SELECT domain_id,
                                       OR g.counted_at < now() - interval '3 hours') AS is_outdated
           FROM domain_state s LEFT JOIN domain_figures g USING (domain_id)) x;
 COMMENT ON VIEW domain_counted_live IS
-    'Domains whose pages the reports count at query time instead of reading the counts from table domain_figures: '
-    'domains that were never counted, and small ones that were visited since the last count or whose count is older '
-    'than three hours.';
+    'For each domain, whether reports count its pages at query time instead of reading the counts from table '
+    'domain_figures: they do if it was never counted, or if it is small and was visited since the last count or '
+    'counted more than three hours ago. The small domains counted at once have at most 100,000 pages in all.';
 COMMENT ON COLUMN domain_counted_live.domain_id IS 'number of the domain';
 COMMENT ON COLUMN domain_counted_live.is_live IS 'whether the domain is counted at query time';

@@ -23,7 +23,7 @@ SELECT s.domain_id, r.*, greatest(now(), s.last_visit_at)
                 WHERE f.domain_id = s.domain_id) c) r
  WHERE l.is_live;
 COMMENT ON VIEW domain_counts IS
-    'Number of pages of each category in each domain. All reports take their counts from here.';
+    'Number of pages of each category in each domain.';
 COMMENT ON COLUMN domain_counts.domain_id IS 'number of the domain';
 COMMENT ON COLUMN domain_counts.pages_unfetched IS 'discovered, not fetched yet';
 COMMENT ON COLUMN domain_counts.pages_fetched IS 'fetched, and still there';

@@ -26,9 +26,9 @@ RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN is_new THEN importance * (novelty + 1) / (first_visits + 1) ELSE importance + announces END
 $$;
 COMMENT ON FUNCTION visit_importance IS
-    'Return the importance of a visit to a page: its own importance plus that of the new pages that it announces.
-For an unfetched page, its importance times the share of new content in first visits of its group; this share starts
-from one assumed visit with only new content. announces: column of page. first_visits, novelty: columns of prior.';
+    'Return the importance of a visit to a page: the importance of the page plus the new pages that it announces.
+For an unfetched page: its importance times the mean share of new text in first visits of its group; the mean includes
+one assumed visit with only new text. announces: column of page. first_visits, novelty: columns of prior.';
 
 CREATE FUNCTION page_freshness(a DOUBLE PRECISION, b DOUBLE PRECISION, unseen INTERVAL)
 RETURNS DOUBLE PRECISION LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -39,7 +39,7 @@ RETURNS DOUBLE PRECISION LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     END
 $$;
 COMMENT ON FUNCTION page_freshness IS
-    'Return the probability that a page has not changed in this time since it was last seen: (b / (b + days))^a.
+    'Return the probability that a page has not changed since it was last seen: (b / (b + days))^a. unseen: that time.
 a, b: the Gamma posterior of its change rate, b in days: prior.a + page.rate_a, prior.b + page.rate_b.';
 
 CREATE FUNCTION activity_ahead(at timestamptz[], ahead float8[], since timestamptz)

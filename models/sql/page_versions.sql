@@ -25,13 +25,12 @@ SELECT d.id AS domain_id,
                       ORDER BY o.number LIMIT 1) e ON true
   LEFT JOIN content c ON c.domain_id = d.id AND c.digest = v.body_digest AND v.is_stored;
 COMMENT ON VIEW page_versions IS
-    'Every version of every page. A version is stored when a page is added, changed, or restored with a different '
-    'text.';
+    'The versions of every page. A version is stored when a page is added, changed, or restored with a different text.';
 COMMENT ON COLUMN page_versions.domain_id IS 'number of the domain';
 COMMENT ON COLUMN page_versions.domain IS 'name of the domain: host, and port unless it is the default';
 COMMENT ON COLUMN page_versions.url IS 'normalized URL of the page';
 COMMENT ON COLUMN page_versions.key IS '16-byte key of the page, derived from its URL';
-COMMENT ON COLUMN page_versions.version IS 'number of the version, counted from 1 without gaps';
+COMMENT ON COLUMN page_versions.version IS 'number of the version, counted from 1';
 COMMENT ON COLUMN page_versions.at IS 'when this version was first seen';
 COMMENT ON COLUMN page_versions.until IS 'when the next version was first seen; null for the newest';
 COMMENT ON COLUMN page_versions.change IS 'added, changed or restored; null for a URL list';
@@ -46,4 +45,4 @@ COMMENT ON COLUMN page_versions.body_bytes IS
     'size of the body before compression; null if the body is no longer stored';
 COMMENT ON COLUMN page_versions.is_rendered IS 'whether the body is the document rendered by a browser';
 COMMENT ON COLUMN page_versions.is_stored IS
-    'whether text and body are still stored; recrawl prune keeps only this row of older versions';
+    'whether text and body are still stored; recrawl prune deletes those of older versions and keeps this row';

@@ -23,15 +23,16 @@ COMMENT ON COLUMN report_change.position IS 'sequence number in the feed, counte
 COMMENT ON COLUMN report_change.domain_id IS 'number of the domain';
 COMMENT ON COLUMN report_change.domain IS 'name of the domain: host, and port unless it is the default';
 COMMENT ON COLUMN report_change.at IS 'when the change was found';
-COMMENT ON COLUMN report_change.url IS 'the page; for a change of the site template, the root of the domain';
+COMMENT ON COLUMN report_change.url IS
+    'the page; for a change of the site template, the root of the domain; for deferred and resumed, one of the pages';
 COMMENT ON COLUMN report_change.change IS
     'added, changed, moved, gone, excluded (since then, by robots.txt or the scope) or restored; template: the site changed '
     'its boilerplate, reported once; deferred, resumed: unfetched pages like this one are deferred or resumed (crawler '
     'trap); hint: a change signal says that the page has changed, which no visit has checked yet';
 COMMENT ON COLUMN report_change.version IS
-    'number of the version that shows the change; 0 for a change of the template';
+    'number of the newest version of the page after the change; 0 for template, deferred and resumed';
 COMMENT ON COLUMN report_change.distance_bits IS
-    'SimHash distance, of 64 bits, between the two versions of the page''s own text; null without text';
+    'SimHash distance between the two versions of the page''s own text: how many of 64 bits differ; null without text';
 COMMENT ON COLUMN report_change.appended_at IS 'when the change was appended to the feed';
 COMMENT ON COLUMN report_change.parts IS
     'what changed: text, link, image, title, meta; empty if the blocks were not compared';

@@ -71,8 +71,8 @@ COMMENT ON COLUMN report_domain.budget_per_day IS 'maximum number of requests pe
 COMMENT ON COLUMN report_domain.spent_today IS 'requests sent on this UTC day';
 COMMENT ON COLUMN report_domain.holder IS 'worker that crawls the domain now: machine, process, role';
 COMMENT ON COLUMN report_domain.counted_at IS
-    'when pages and freshness were computed: now, or at the last count, for a domain of more than 2000 pages or one '
-    'that was not visited since; ages refer to this time';
+    'when pages and freshness were computed: at the last count if the domain has more than 2000 pages or was not '
+    'visited since, otherwise now';
 COMMENT ON COLUMN report_domain.dead_links IS 'URLs that do not exist and never were a page';
 COMMENT ON COLUMN report_domain.pages_withheld IS
     'pages whose new content is withheld as a possible soft error, for at most two days';

@@ -28,4 +28,4 @@ COMMENT ON COLUMN report_duplicates.url IS 'a page';
 COMMENT ON COLUMN report_duplicates.near_url IS
     'another page with nearly the same main text; of several pages with that text, only one is shown';
 COMMENT ON COLUMN report_duplicates.near_pages IS 'number of pages with the text of near_url';
-COMMENT ON COLUMN report_duplicates.distance_bits IS 'bits, of 64, in which the two fingerprints differ; 0 to 3';
+COMMENT ON COLUMN report_duplicates.distance_bits IS 'how many of the 64 bits of the two fingerprints differ; 0 to 3';

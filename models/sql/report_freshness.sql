@@ -85,5 +85,5 @@ COMMENT ON COLUMN report_freshness.shortest_interval IS
 COMMENT ON COLUMN report_freshness.mean_interval IS 'mean interval between the last visit and the next due time';
 COMMENT ON COLUMN report_freshness.longest_interval IS 'longest interval between the last visit and the next due time';
 COMMENT ON COLUMN report_freshness.counted_at IS
-    'when the figures were computed: now, or at the last count, for a domain of more than 2000 pages or one that was '
-    'not visited since; ages refer to this time';
+    'when the figures were computed: at the last count if the domain has more than 2000 pages or was not visited '
+    'since, otherwise now; ages refer to this time';

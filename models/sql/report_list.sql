@@ -36,12 +36,13 @@ COMMENT ON COLUMN report_list.entries IS 'URLs in the list at its last read';
 COMMENT ON COLUMN report_list.others IS 'of these, URLs on other hosts; ignored';
 COMMENT ON COLUMN report_list.excluded IS 'of these, URLs excluded by robots.txt or by the scope of the domain';
 COMMENT ON COLUMN report_list.reads IS 'visits in which the list was read';
-COMMENT ON COLUMN report_list.informative_reads IS 'of these, reads after the first that found new pages or changes';
+COMMENT ON COLUMN report_list.informative_reads IS
+    'of these, reads that found new pages or changes; the first read does not count';
 COMMENT ON COLUMN report_list.new_pages IS 'pages discovered through the list';
 COMMENT ON COLUMN report_list.hints IS 'changes of fetched pages that the dates in the list signaled';
 COMMENT ON COLUMN report_list.hints_checked IS 'of these, signals checked by a later visit';
 COMMENT ON COLUMN report_list.hints_true IS 'of the checked signals, those that were true';
-COMMENT ON COLUMN report_list.value IS 'value of an informative visit of the list, in pages of mean importance';
+COMMENT ON COLUMN report_list.value IS 'value of an informative visit to the list, in pages of mean importance';
 COMMENT ON COLUMN report_list.finding IS 'why the list was not read to its end; empty if it was';
 COMMENT ON COLUMN report_list.last_visit_at IS 'last visit';
 COMMENT ON COLUMN report_list.due_at IS 'next due time; null while unfetched';

@@ -71,16 +71,16 @@ COMMENT ON COLUMN report_page.importance IS
 COMMENT ON COLUMN report_page.popularity IS
     'importance by links (mean 1); equals importance unless the discovery order of the domain is mixed';
 COMMENT ON COLUMN report_page.url_score IS
-    'importance by the URL alone, used in discovery order mixed: 1 at two folders deep, halved by each further folder '
-    'and by a query, doubled by each missing one, and multiplied by the boost factor if boosted';
+    'importance by the URL alone, used in discovery order mixed: 1 at two folders deep, doubled for each folder less, '
+    'halved for each further folder and for a query, and multiplied by the boost factor if boosted';
 COMMENT ON COLUMN report_page.boosted IS 'whether the page matches a --boost pattern';
 COMMENT ON COLUMN report_page.freshness IS
-    'probability that the stored copy is current; null for pages without a version, and for duplicates, because '
-    'their text counts once, on the canonical page';
+    'probability that the stored copy is current; null for pages that are not fetched or have no version, and for '
+    'duplicates, because their text counts once, on the canonical page';
 COMMENT ON COLUMN report_page.changes_per_day IS 'estimated change rate: mean of the Gamma posterior';
 COMMENT ON COLUMN report_page.version IS 'number of the newest version; 0 if there is none';
 COMMENT ON COLUMN report_page.due_at IS
-    'when the page is due; null for an unfetched page, which waits in discovery order';
+    'when the page is due; for an unfetched page, until when it is deferred, or null if it waits in discovery order';
 COMMENT ON COLUMN report_page.depth IS 'number of links from the nearest seed';
 COMMENT ON COLUMN report_page.first_seen_at IS 'when the URL was discovered';
 COMMENT ON COLUMN report_page.last_visit_at IS 'last visit, successful or not';
@@ -89,13 +89,14 @@ COMMENT ON COLUMN report_page.last_change_at IS 'last visit that found a change'
 COMMENT ON COLUMN report_page.visits IS 'number of visits';
 COMMENT ON COLUMN report_page.changes IS 'number of visits that found a change';
 COMMENT ON COLUMN report_page.failures IS 'consecutive failed visits';
-COMMENT ON COLUMN report_page.status IS 'HTTP status of the last visit; null if there was no response';
-COMMENT ON COLUMN report_page.reason IS 'why the last visit failed; empty if it succeeded';
+COMMENT ON COLUMN report_page.status IS 'HTTP status of the last visit; null if there was no visit or no response';
+COMMENT ON COLUMN report_page.reason IS
+    'why the last visit failed, or why the page is gone, excluded or moved out of the scope; otherwise empty';
 COMMENT ON COLUMN report_page.key IS '16-byte key of the page, derived from its URL';
 COMMENT ON COLUMN report_page.template IS 'URL template of the page''s group; * for pages without one';
 COMMENT ON COLUMN report_page.age IS 'time since the last successful visit';
 COMMENT ON COLUMN report_page.next_interval IS
-    'interval between the last visit and the next due time; null for a page in discovery order';
+    'interval between the last visit and the next due time; null if one of them is missing';
 COMMENT ON COLUMN report_page.category IS
     'how reports count the page: its state, or unread_list for a list never read, or dead_link for a URL that was '
     'never a page';

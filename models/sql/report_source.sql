@@ -23,6 +23,6 @@ COMMENT ON COLUMN report_source.recall IS
 COMMENT ON COLUMN report_source.precision IS 'share of recently checked signals that were true';
 COMMENT ON COLUMN report_source.false_per_page_day IS 'false signals per page and day';
 COMMENT ON COLUMN report_source.effective_recall IS
-    'recall, reduced while the source sends fewer signals than usual; 0 to 1. A page without a signal ages more slowly '
-    'by this share';
+    'recall, reduced while the source sends fewer signals than usual; 0 to 1. By this share, a page without a signal '
+    'ages more slowly';
 COMMENT ON COLUMN report_source.measured_at IS 'when precision and recall were last measured';

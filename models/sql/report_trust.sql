@@ -25,15 +25,15 @@ COMMENT ON COLUMN report_trust.validator IS
     'the server responds 304 while its validator is unchanged; head: whether the response to HEAD agrees with the '
     'one to GET';
 COMMENT ON COLUMN report_trust.rating IS
-    'honest; lies: often unchanged although the page changed, so it is not sent; flaps: often changed although the '
-    'page did not. condition and head are not used if they lie or flap';
+    'honest; lies: often unchanged although the page changed; flaps: often changed although the page did not. A '
+    'validator that lies is not sent; condition and head are not used if they lie or flap';
 COMMENT ON COLUMN report_trust.changes_seen IS
     'visits that found a change and could compare the validator; older visits count less';
 COMMENT ON COLUMN report_trust.missed IS 'of these, visits in which the validator was unchanged';
 COMMENT ON COLUMN report_trust.unchanged IS 'visits that found an unchanged body; older visits count less';
 COMMENT ON COLUMN report_trust.flapped IS 'of these, visits in which the validator had changed';
 COMMENT ON COLUMN report_trust.validator_checks IS
-    'unconditional fetches in spite of validators, for all pages of the group';
+    'fetches without validators, to check them: of all pages and validators of the group';
 COMMENT ON COLUMN report_trust.revisits IS
     'visits to pages with validators since a validator was last wrong; the more of them, the rarer validator checks '
     'become';

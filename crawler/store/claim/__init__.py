@@ -1,7 +1,7 @@
 """Leases on domains and daily budgets of requests.
 
 `claim` leases a free domain, with a token, together with the slots of its network addresses; `debit` takes requests
-from the budget of the day; `release` returns both. This package may use domains.
+from the budget of the day; `release` ends the lease and refunds unused requests. This package may use domains.
 """
 
 from crawler.store.claim.active_lease import (

@@ -36,8 +36,8 @@ RENEW_SLOTS = """
      WHERE a.address = own.address AND s.domain_id = %(domain_id)s
  RETURNING a.address
 """
-# The ledger, when the next request is allowed, and when the first page is due; unfetched pages are due at once unless
-# they are deferred. The conditions must match those of FRONTIER in frontier/candidate_query.py.
+# Read the ledger, when the next request is allowed, and when the first page is due; unfetched pages are due at once
+# unless they are deferred. The conditions must match those of FRONTIER in frontier/candidate_query.py.
 # request_reason 1: BY_USER, 4: BY_URL.
 READ_LEASE_END = """
     SELECT s.budget_day, s.spent_requests, s.spent_bytes, s.spent_floor,

@@ -72,9 +72,9 @@ class Grant:
     """A number of requests that may be sent on this UTC day.
 
     requested_only: how many of these exceed the pace and may only be used for requested pages and for 404s to confirm.
-    received_bytes: the bytes they may receive before the next grant; None: no limit.  next_at: when to ask for the next
-    grant if there are no requests, in knowledge time (which --at sets).  is_limited: whether the requests or bytes of
-    the day are limited.
+    received_bytes: the bytes that these requests may receive before the next grant; None: no limit.  next_at: if no
+    requests are granted, when to ask again, in knowledge time (which --at sets).  is_limited: whether the requests or
+    bytes of the day are limited.
     """
 
     requests: int
@@ -87,7 +87,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class _DayBudget:
-    """A ledger with its limits. hours: the crawl hours over which the day's budget is spread."""
+    """A ledger with the limits of its day. hours: the crawl hours over which the budget is spread."""
 
     ledger: Ledger
     requests: int
@@ -111,7 +111,7 @@ class _DayBudget:
         return count_receivable_bytes(self.ledger, self.received_bytes, now=now, hours=hours)
 
     def _choose_pace(self, at: datetime, *, paced: bool) -> tuple[datetime, Hours]:
-        """Return the instant and hours for the pace; if not paced, the end of the day, when all may be granted."""
+        """Return the instant and hours from which the pace follows; if not paced, those that allow the whole budget."""
         end = datetime.combine(_get_utc_day(at), datetime.max.time(), tzinfo=UTC)
         return (at, self.hours) if paced else (end, ALWAYS)
 
@@ -131,9 +131,9 @@ async def debit(
 
     paced: spread requests over the day's open hours, except for requested pages and for 404s to confirm; otherwise, the
     whole budget of the day may be granted at once. Nothing is granted outside the crawl hours.  shared: the budget of
-    all domains together.  waiting: requests granted before and not sent yet.  refund: bytes granted before that are
-    returned now.  Raise LeaseLost. A debit that is repeated after a lost connection may count twice, but each request
-    is counted.
+    all domains together.  waiting: requests granted before and not sent yet.  refund: requests or bytes debited before
+    that are returned now.  Raise LeaseLost. A debit that is repeated after a lost connection may count requests twice,
+    but never too few.
     """
     async with db.transaction() as connection:
         domain_params = {"domain_id": lease.domain.id, "token": lease.token, "max_requests": max_requests, "at": at}
@@ -208,7 +208,7 @@ async def charge_shared_budget(db: Database, *, requests: int, received_bytes: i
 async def settle_shared_budget(
     connection: Connection, refund: Refund, *, is_shared: bool, received_bytes: int = 0
 ) -> dict[str, Any]:
-    """Lock the shared ledger, settle a batch or a lease, and return the parameters of WITH_SHARED.
+    """Lock the shared ledger, apply a refund and received bytes to it, and return the parameters of WITH_SHARED.
 
     Call this right before the last statement of the transaction, because all other workers wait from here on. Without
     `is_shared`, the ledger is neither locked nor changed.

@@ -62,7 +62,7 @@ CANDIDATE = f"""
        FOR UPDATE OF s SKIP LOCKED
 """  # noqa: S608  only our own conditions are inserted
 CANDIDATES = (CANDIDATE.format(DUE), CANDIDATE.format(HAS_INBOX))
-# The slots of another active lease are checked again at the end of that lease at the latest.
+# While another lease holds an address, the wait ends at the end of that lease at the latest.
 CLAIM_WAIT = f"""
     SELECT min(greatest({FREE_AT} - clock_timestamp(), blocked.until - clock_timestamp(), interval '0.05 seconds'))
       FROM domain_state s JOIN domain d ON d.id = s.domain_id,
@@ -84,8 +84,8 @@ CLAIM_SLOTS = """
 """
 # Crawl hours are computed in Python and stored, so other claims skip the domain until it opens.
 WRITE_CLOSED_HOURS = "UPDATE domain_state SET closed_from = %s, opens_at = %s WHERE domain_id = %s"
-# A leased domain is awake until it is released, so it is claimed again if the holder dies. (Requests in the inbox wake
-# the domain, too.)
+# A leased domain is awake until it is released, so it is claimed again if the holder dies. (Rows in the inbox keep the
+# domain awake, too.)
 WRITE_LEASE = f"""
     UPDATE domain_state s
        SET lease_token = %(token)s, leased_until = clock_timestamp() + %(term)s, holder = %(holder)s,
@@ -146,8 +146,8 @@ async def claim(
                 is_own = is_own_server(candidate["authority"], addresses, allow_private=candidate["allow_private"])
                 delay_s = 0 if is_own else delay.total_seconds()
             slots = list_slot_addresses(addresses, exempt_addresses)
-            longest = timedelta(seconds=max(candidate["delay_s"], delay_s))
-            lease_params = values | candidate | {"slots": slots, "delay": longest}
+            longer_delay = timedelta(seconds=max(candidate["delay_s"], delay_s))
+            lease_params = values | candidate | {"slots": slots, "delay": longer_delay}
             if await _claim_slots(connection, lease_params):
                 return replace(await _claim_domain(connection, lease_params), since=since)
             # Take all slots or none, and keep no lock on a domain that is not taken.

@@ -24,16 +24,17 @@ from crawler.store.rows import fetch_rows
 
 
 class CandidateRow(NamedTuple):
-    """A candidate with everything that its score depends on. Times are in days.
+    """A candidate with everything that its score depends on.
 
     a, b: its change-rate estimate.  magnitude_total, magnitude_changes: the sum and the number of the magnitudes of its
-    changes.  group_magnitude: the expected magnitude of a change in its group.
-    clock: the clock of the domain, in cash, at the last visit or discovery of the page.  signals: counts since
-    the last successful visit, by source number.  activity_ahead: days by which the site activity has run ahead of the
-    calendar since then.  importance: mixed with an equal share by the domain's importance_mix (mean 1), without rules.
+    changes.  group_magnitude: the expected magnitude of a change in its group.  unseen: days since the last successful
+    visit.  due_in: days until it is due, negative if it is overdue.  clock: the clock of the domain, in cash, at the
+    last visit or discovery of the page.  signals: counts since the last successful visit, by source number.
+    activity_ahead: days by which the site activity has run ahead of the calendar since that visit.  importance: mixed
+    with an equal share by the domain's importance_mix (mean 1), without rules.
     is_timed: the page is due by its stored time regardless of its value; meaningless for unfetched pages.
-    is_dead: it is gone, has moved, or never was a page in several visits.  is_duplicate: it shares the schedule of a
-    canonical page.  redirects: length of the redirect chain to it.
+    is_dead: it is gone or has moved, or its visits found only a redirect or failures.  is_duplicate: it shares the
+    schedule of a canonical page.  redirects: number of redirects in a row by which it was discovered.
     """
 
     key: PageKey
@@ -75,8 +76,8 @@ class CandidateRow(NamedTuple):
 # Reads fetched pages whether due or not: due times only define the order, and the current price decides.
 # Unfetched pages of deferred templates are skipped unless their due time has come.
 # Boosted pages have their own pool, so their ranks are comparable only among themselves.
-# Reads no more pages than can be selected: unfetched pages, less the due fetched pages that are sure of a slot, and
-# fetched pages, less the unfetched pages that are sure of a slot.
+# Reads no more pages than can be selected: the limit of unfetched pages is reduced by the due fetched pages that are
+# sure of a slot, and that of fetched pages by the unfetched pages that are sure of one.
 # Pages requested by a user (request_reason 1, or 4 if the URL was named) and 404s to be confirmed now (5) have their
 # own index and come first.
 FRONTIER = """
@@ -164,8 +165,8 @@ HEAD_ROWS, SLICE_ROWS, KEY_ROWS = map(_build_array_query, (FRONTIER, SLICE, PAGE
 class ScoredRows:
     """Candidates with the terms of their visits.
 
-    importance: with the factors of rules and scores.  head: the candidates as the selection needs them.
-    end: the last place read in the due order; None if nothing follows.
+    terms, importance: by index of the row; importance includes the factors of rules and scores.  head: the candidates
+    as the selection needs them.  end: the last place read in the due order; None if nothing follows.
     """
 
     rows: list[CandidateRow]
@@ -271,13 +272,13 @@ def _score_rows(rows: list[CandidateRow], context: ScoringContext) -> ScoredRows
     importance = [row.importance for row in rows]
     if context.rules.rules or context.rules.page_score:
         importance = [row.importance * context.rules.compute_weight(row.url) for row in rows]
-    is_price_policy = isinstance(context.revisit_policy, ValuePolicy)
+    is_by_value = isinstance(context.revisit_policy, ValuePolicy)
     head = build_candidates(
         CandidateColumns(
             terms,
             importance=importance,
             magnitude_factor=_compute_magnitude_factors(rows, context),
-            gap=[float("nan") if is_price_policy or row.is_timed else _compute_gap(row, context) for row in rows],
+            gap=[float("nan") if is_by_value or row.is_timed else _compute_gap(row, context) for row in rows],
             is_unfetched=[row.state == State.UNFETCHED for row in rows],
             has_version=[row.version > 0 for row in rows],
             phase=[_compute_phase(row) for row in rows],

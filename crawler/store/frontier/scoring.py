@@ -35,7 +35,7 @@ from crawler.store.rows import decode_costs, fetch_dict
 
 COPIED_FIELDS = ("clock", "circulating", "window_passes", "mean_magnitude")  # columns of CONTEXT with the same name
 MAX_LIST_INTERVAL = timedelta(hours=22)  # below a day, so that a daily run visits each list even if it starts early
-LIST_SHARE = 0.03  # maximum share of a budget for visits of lists that are due only by MAX_LIST_INTERVAL
+LIST_SHARE = 0.03  # maximum share of a budget for visits to lists that are due only because of MAX_LIST_INTERVAL
 CONTEXT = """
     SELECT s.clock, s.total_cash - s.dormant AS circulating, s.window_passes, s.costs, s.tracked,
            s.activity_at, s.activity_ahead, d.bytes_per_day, l.price_request, coalesce(l.price_byte, 0) AS price_byte,
@@ -208,7 +208,7 @@ async def read_scoring_context(
 
 
 def _compute_requests_per_day(row: dict[str, Any], domain: Domain, defaults: CrawlDefaults) -> float | None:
-    """Return the number of requests per day of a domain, or None if it is unlimited.
+    """Return the number of requests per day of a domain; None if it is unlimited or follows from a maximum age.
 
     If bytes or the requests of all domains are limited, the domain's share is derived from its longest interval in the
     plan.

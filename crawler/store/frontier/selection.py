@@ -48,7 +48,7 @@ from crawler.store.rows import fetch_dict
 FIRST_INSTANT = datetime(1, 1, 1, tzinfo=UTC)
 WINDOW_FACTOR = 3  # pages read from the head of the due order, as a multiple of the pages to select
 MIN_WINDOW = 30  # at least this many pages are read, so that selecting pages one at a time finds the same pages
-MAX_EXTRA_PAGES = 100  # at most this many more than the pages to select: scoring costs as much as selecting
+MAX_EXTRA_PAGES = 100  # at most this many more than the pages to select are read: scoring costs as much as selecting
 
 WRITE_DUE_TIMES = """
     UPDATE frontier f SET due_at = x.due_at, request_reason = 0
@@ -135,7 +135,10 @@ async def select_targets(
 async def preview_targets(
     db: Database, domain: Domain, *, max_targets: int, at: datetime, defaults: CrawlDefaults
 ) -> list[Target]:
-    """Return the pages that `select_targets` would select. Needs no lease and writes nothing."""
+    """Return the pages that `select_targets` would select, without its test for known pages under another URL.
+
+    Needs no lease and writes nothing.
+    """
     async with db.transaction() as connection:
         values = {"domain_id": domain.id, "at": at, "without": [], "most": max_targets, "requested_only": 0}
         context = await read_scoring_context(connection, domain, at=at, defaults=defaults)
@@ -151,8 +154,8 @@ async def _select_best(
 ) -> tuple[ScoredRows, Selection]:
     """Score the first candidates of both orders, then further windows of the due order as long as they yield pages.
 
-    While nothing is selected, read windows to the end of the due pages: due pages wake the domain, so each must be
-    selected or rescheduled.
+    While nothing is selected, read windows up to the last due page: due pages wake the domain, so each must be selected
+    or rescheduled.
     """
     slots = values["most"]
     share_fetched = max(int(slots * context.refresh_share) - 2, 0)  # rounding can cost two slots

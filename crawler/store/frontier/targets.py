@@ -86,16 +86,16 @@ async def read_targets(
 
 
 def is_revisit(target: Target) -> bool:
-    """Return whether validators or a HEAD could save the body: such visits count towards the next validator check."""
+    """Return whether validators or a HEAD could save the body: such visits count toward the next validator check."""
     return bool(target.stored_validators) or target.expected_head is not None
 
 
 def _build_target(
     pages: ScoredRows, n: int, facts: TargetDetails, trusts: Trusts, revisits: Counter[int], *, context: ScoringContext
 ) -> Target:
-    """Return the target of one candidate. n: its index in `pages`.
+    """Return the target of one candidate. n: its index in `pages`.  revisits: counts by group, updated here.
 
-    A validator check uses neither validators nor a HEAD. If HEADs are not in use, it tries a HEAD instead.
+    A validator check uses neither validators nor a HEAD. If HEADs are possible but not in use, it tries one instead.
     """
     row = pages.rows[n]
     group, trust = row.prior_no, trusts[row.prior_no]

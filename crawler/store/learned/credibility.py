@@ -1,7 +1,7 @@
 """The reliability of validators and of change signals, learned from visits.
 
 Trust in validators is kept per group of pages, and revisits are counted when pages are dispatched. For the sources of
-change signals, see core/freshness/source_record.
+change signals, see core/freshness/source_record.py.
 """
 
 from collections import Counter
@@ -111,7 +111,7 @@ async def count_revisits(connection: Connection, domain_id: int, groups: Iterabl
 
 
 async def learn_trust(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
-    """Update the trust in validators of groups from a batch of visits."""
+    """Update the trust in the validators of groups of pages, and of the whole domain, from a batch of visits."""
     before = await read_trusts(connection, domain_id)
     after = dict(before)
     for visit in visits:
@@ -148,7 +148,7 @@ class SourceState:
     pages: int
 
     def compute_record_at(self, instant: datetime, *, signal_count: int = 0) -> SourceRecord:
-        """Return its record at an instant. signal_count: the signals received since measured_at."""
+        """Return the record of the source at an instant. signal_count: the signals received since measured_at."""
         days = (instant - self.measured_at) / DAY
         return record_arrivals(self.record, days=days, pages=self.pages, signals=signal_count)
 

@@ -106,7 +106,8 @@ def unpack_novelty(data: bytes) -> NoveltyMemory:
 class MemoryFormat(Generic[Memory]):
     """The stored format of a memory.
 
-    empty: the memory of a new domain.  number: memories with another number are ignored.  max_bytes: uncompressed.
+    empty: the memory of a new domain.  number: of the format; stored memories with another number are ignored.
+    max_bytes: the maximum size of the JSON, uncompressed.
     """
 
     empty: Memory
@@ -129,7 +130,7 @@ class MemoryFormat(Generic[Memory]):
         return compression.compress(self.encode_json(memory))
 
     def unpack(self, data: bytes | None) -> Memory:
-        """Return a stored memory, or the empty one if there is none, its format is another one, or it is too large."""
+        """Return a stored memory, or the empty one if there is none, or if it is too large or in another format."""
         if data is None or compression.read_size(data) > self.max_bytes:
             return self.empty
         stored: dict[str, Any] = json.loads(compression.decompress(data, max_bytes=self.max_bytes))
@@ -195,7 +196,7 @@ def build_codec(kind: Any) -> Codec:
 
 
 def _build_parts_codec(kinds: Sequence[Any], get_parts: Callable[[Any], Any], build: Callable[[Any], Any]) -> Codec:
-    """Return the codec of a composite value. get_parts, build: split a value into its parts, and build it from them."""
+    """Return the codec of composite values. get_parts: split a value into parts.  build: build it from its parts."""
     codecs = [(n, build_codec(kind)) for n, kind in enumerate(kinds)]
     coded_parts = [(n, codec) for n, codec in codecs if codec is not IDENTITY]
 

@@ -21,7 +21,7 @@ DOMAINS = f"""
      WHERE %(only)s::bigint IS NULL OR d.id = %(only)s
      ORDER BY d.authority
 """  # noqa: S608  only our own column list is inserted
-# Counts the last counted day again, and all days since, because the audit may not have run for days.
+# The first day to count: the last counted one or an earlier `since`, because the audit may not have run for days.
 SINCE = """
     SELECT least(%(since)s::date, coalesce(max(k.day), (d.registered_at AT TIME ZONE 'UTC')::date))
       FROM domain d LEFT JOIN calibration k ON k.domain_id = d.id
@@ -124,7 +124,8 @@ async def count_requests(db: Database, domain: Domain, *, day: date) -> int:
 async def draw_sample(db: Database, domain: Domain, *, max_pages: int, at: datetime) -> list[PageKey]:
     """Draw a random sample of fetched pages with a version, put them into the inbox for a visit, and return them.
 
-    Repeated calls on one UTC day draw the same pages. Return no pages if an earlier sample still waits in the inbox.
+    max_pages: the number of draws; several may find the same page, or none.  at: repeated calls on one UTC day draw the
+    same pages, unless the frontier changes. Return no pages if an earlier sample still waits in the inbox.
     Pages that a rule fetches only once are left out. Minimum intervals of rules do not apply, because leaving out
     recently visited pages would bias the sample.
     """

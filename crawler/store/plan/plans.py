@@ -86,9 +86,9 @@ class PlanInput:
     """The input of a domain's plan.
 
     tracked: the number of pages in any state.  announced_s: the crawl delay of the last lease, in seconds, which
-    includes that of robots.txt.  importance, price, price_correction: from the last plan; price is None for the
-    default.  planned_at: the time of the last plan, or None.  resume_at: the domain is suspended until then; None if it
-    is not suspended.  spent_today: requests debited on this UTC day.
+    includes that of robots.txt.  importance, price, price_correction: from the last plan; price is the shadow price,
+    None for the default.  planned_at: the time of the last plan, or None.  resume_at: when the last suspension ends or
+    ended, or None.  spent_today: requests debited on this UTC day.
     waiting: pages that have been due since before the last plan, up to MAX_WAITING.
     """
 
@@ -105,7 +105,7 @@ class PlanInput:
     waiting: int
 
     def is_suspended(self, *, at: datetime, min_duration: timedelta) -> bool:
-        """Return whether the domain is paused, or suspended for longer than min_duration from `at` on."""
+        """Return whether the domain is paused, or suspended for more than min_duration after `at`."""
         return self.domain.paused or (self.resume_at is not None and self.resume_at - at > min_duration)
 
 
@@ -166,8 +166,8 @@ async def write_plan(
 ) -> None:
     """Store the plan of a domain, unless it was deleted.
 
-    rescores_pages: put a request into the inbox to recompute the due times of its pages at the new price. Until then,
-    the old due times only define an order, and the current price decides.
+    rescores_pages: put a request into the inbox to recompute the due times of its pages at the new shadow price. Until
+    it is applied, a selection uses the new price, but reads the pages in the order of their old due times.
     uses_whole_budget: the domain spends its budget even if no page has enough value.
     """
     per_request, per_byte = astuple(plan.shadow_price) if plan.shadow_price else (None, 0.0)

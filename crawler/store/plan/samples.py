@@ -53,7 +53,7 @@ FETCH_SIZE = 200  # rows
 AFTER_LAST_KEY = b"\xff" * 17  # beyond the last key
 
 # The minimum time after which the site activity is learned again, so that an hourly plan reads the visits of months
-# only four times a day.
+# only four or five times a day.
 LEARN_INTERVAL = timedelta(hours=5)
 MAX_PAGES = 2000  # the approximate number of pages whose visits are read
 ACTIVITY_DUE = """
@@ -97,7 +97,7 @@ async def sample_domain(
 ) -> PageSample:
     """Sample about sample_size random pages of the domain, or all if there are fewer.
 
-    at: a call with another instant samples other pages.
+    at: the current time, which also selects the sample: a call with another instant samples other pages.
     """
     slices = max(ceil(plan_input.tracked / max(sample_size, 1)), 1)
     domain_id = plan_input.domain.id
@@ -125,7 +125,7 @@ def build_key_slice(n: int, slices: int) -> dict[str, bytes]:
 
 
 def _apply_rules(rows: Sequence[Sequence[Any]], context: ScoringContext) -> Iterator[tuple[float, ...]]:
-    """Apply the rules to rows of SAMPLE, giving rows of a PageSample. Skip pages that a rule fetches only once."""
+    """Apply the rules to rows of SAMPLE and yield rows of a PageSample. Skip fetched pages that a rule fetches once."""
     kinds: dict[tuple[object, ...], tuple[RequestKind, RequestKind]] = {}
     for is_new, a, b, group, *figures, is_rendered, url in rows:
         importance, weight, has_etag, has_date, body_bytes, shares_schedule, *others = figures
@@ -151,7 +151,7 @@ def _apply_rules(rows: Sequence[Sequence[Any]], context: ScoringContext) -> Iter
 async def learn_activity(db: Database, domain: Domain, *, at: datetime) -> None:
     """Learn the activity of a site from its visits until `at`.
 
-    Do nothing if it was learned less than LEARN_INTERVAL ago, or if there was no visit since. If the activity has
+    Do nothing if the activity was learned less than LEARN_INTERVAL ago, or if there was no visit since. If it has
     changed, put a request into the inbox to recompute the due times of all pages. For a large site, only the visits of
     a sample of pages are read.
     """
@@ -161,11 +161,11 @@ async def learn_activity(db: Database, domain: Domain, *, at: datetime) -> None:
         row = await fetch_row(connection, ACTIVITY_DUE, values)
         if row is None:
             return
-        tracked, limits, ahead, unsignaled = row
+        tracked, boundaries, ahead, unsignaled = row
         slices = max(ceil(tracked / MAX_PAGES), 1)
         window = {"since": at - 2 * ACTIVITY_WINDOW, "remembered": at - ACTIVITY_WINDOW}
         rows = await fetch_rows(connection, FINDINGS, values | window | build_key_slice(0, slices), binary=True)
         activity = learn_site_activity(rows, at=at, unsignaled_share=unsignaled)
         await connection.execute(WRITE_ACTIVITY, (list(activity.at), list(activity.ahead), domain.id))
-        if activity.has_moved(SiteActivity(tuple(limits), tuple(ahead))):
+        if activity.has_moved(SiteActivity(tuple(boundaries), tuple(ahead))):
             await post_reprice(connection, domain.id, at=at)

@@ -26,7 +26,7 @@ STORED_EXCLUSIONS = {"robots"}  # pages excluded by robots.txt are stored, becau
 def settle_visits(
     opic_batch: OpicBatch, visits: Sequence[Visit], *, max_pages: int, novelty: NoveltyBatch | None
 ) -> list[tuple[Link, PagePosition]]:
-    """Apply visits to the economy one after the other and return the pages that they discover.
+    """Apply visits to the OPIC economy one after the other and return the pages that they discover.
 
     max_pages: the page limit of the domain.  novelty: the novelty of the domain's templates, updated here; None if no
     visit is a page's first and none discovers a page.
@@ -63,9 +63,10 @@ def settle_visits(
 
 
 def admit_link(opic_batch: OpicBatch, link: Link, *, depth: int, max_pages: int, at: datetime) -> PagePosition | None:
-    """Return the page that a link discovers: unfetched, or excluded by robots.txt.
+    """Return the position of the page that a link discovers: unfetched, or excluded by robots.txt.
 
-    Return None if the page exists already, is out of scope, or exceeds a page limit.
+    Return None if the page exists already, is out of scope, or exceeds a page limit. For an existing page, lower its
+    depth if the link is nearer to a seed.
     """
     position = opic_batch.positions.get(link.key)
     if position is not None:

@@ -39,7 +39,7 @@ async def write_events(
     *,
     first_number: int,
 ) -> int:
-    """Write the events of a batch, numbered from `first_number` without gaps, and return their number.
+    """Write the events of a batch, numbered from `first_number` without gaps, and return how many there are.
 
     deferrals: sections whose unfetched pages are deferred or resumed.  edit: a change of the site's boilerplate.
     """
@@ -78,18 +78,18 @@ def format_parts(visit: Visit) -> str:
 def _encode_sides(blocks: Iterable[BlockPair]) -> Jsonb:
     """Return the first MAX_BLOCKS changed blocks as JSON: [kind, text before, text after] each."""
     first = [(was or now, was, now) for was, now in islice(blocks, MAX_BLOCKS)]
-    return Jsonb([[of.kind.value, *_cut_sides(was, now)] for of, was, now in first if of is not None])
+    return Jsonb([[block.kind.value, *_cut_sides(was, now)] for block, was, now in first if block is not None])
 
 
 def _cut_sides(was: Block | None, now: Block | None) -> Iterable[Any]:
-    """Return both texts; long ones are cut around the first difference. was, now: None if the block is missing."""
+    """Return the texts of both blocks; long ones are cut around the first difference. None: there is no such block."""
     if was is not None and now is not None:
         return map(clean_text, cut_around_change(was.text, now.text, max_chars=MAX_BLOCK_CHARS))
     return (side and clean_text(cut_at_word(side.text, MAX_BLOCK_CHARS)) for side in (was, now))
 
 
 def _is_event(visit: Visit) -> bool:
-    """Return whether a visit becomes an event. Visits of sitemaps do not; their pages have events."""
+    """Return whether a visit becomes an event. Visits to URL lists other than feeds do not; their pages have events."""
     kind = visit.list_result.kind if visit.list_result else visit.target.list_stats and visit.target.list_stats.kind
     if kind is not None and kind != ListKind.FEED:
         return False

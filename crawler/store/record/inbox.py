@@ -87,7 +87,7 @@ MAKE_DUE = """
          WHERE %(full)s AND p.domain_id = %(domain_id)s AND p.key = chunk.key AND chunk.is_requested AND p.version > 0)
     SELECT key FROM chunk ORDER BY key DESC LIMIT 1
 """
-# Scale the cash received within the old window to the new one. Negative histories stay unchanged.
+# Scale the cash received within the old importance window to the new one. Negative histories stay unchanged.
 SCALE_HISTORY = """
     WITH chunk AS (
         SELECT key FROM cash WHERE domain_id = %(domain_id)s AND key > %(after)s ORDER BY key LIMIT %(most)s),
@@ -150,7 +150,7 @@ async def _apply_row(
     defaults: CrawlDefaults | None,
     max_pages: int | None,
 ) -> bytes | None:
-    """Apply a row of the inbox, or its next chunk of pages; return the last page of the chunk, or None at the end."""
+    """Apply a row of the inbox, or its next chunk of pages. Return the last page's key; None if the row is done."""
     domain_id, payload = lease.domain.id, row["payload"]
     chunk = {"domain_id": domain_id, "at": at, "after": bytes.fromhex(payload.get("after", "")), "most": PAGES_CHUNK}
     last: bytes | None = None
@@ -207,7 +207,7 @@ async def _read_rows(connection: Connection, lease: Lease) -> list[dict[str, Any
 
 
 def _compute_copy_wait(lease: Lease, defaults: CrawlDefaults | None) -> timedelta | None:
-    """Return how long a copy is not visited once it shares a schedule; None if a rule of the user limits intervals."""
+    """Return how long the first check of a copy in a shared schedule waits; None if a user's rule limits intervals."""
     if any(rule.max_interval is not None for rule in lease.domain.settings.rules):
         return None
     return min(MIN_COPY_TEST_WAIT, defaults.max_interval) if defaults else MIN_COPY_TEST_WAIT
@@ -233,10 +233,10 @@ async def _admit_seeds(
     at: datetime,
     request: RequestReason = RequestReason.BY_URL,
 ) -> None:
-    """Admit pages that no link discovered. They start with their endowment, like all new pages.
+    """Admit pages that no link discovered. Like all new pages, they start with an endowment of cash.
 
-    request: why they are requested; pages that exist already become due. With NONE, the pages are not requested and not
-    seeds: they get depth 1.
+    request: why they are requested; pages that exist already become due. With NONE, no page is requested, and the pages
+    are not seeds: they get depth 1.
     """
     seed_urls = dict.fromkeys(lease.domain.build_scope(max_depth=0).to_domain_url(url) for url in urls)
     ordering = lease.domain.settings.ordering
@@ -276,7 +276,7 @@ async def _reorder(
     chunk: dict[str, Any],
     page_score: Callable[[Url], float] | None,
 ) -> bytes | None:
-    """Recompute the pool, URL score and rank of a chunk of pages for the current settings; return its last page.
+    """Recompute the pool, URL score and rank of a chunk of pages. Return the key of its last page; None at the end.
 
     keeps_places, in the payload: the order itself has not changed, so positions of breadth-first and depth-first order
     stay.

@@ -101,9 +101,8 @@ class ListChunk:
     """Links of a URL list to admit in one transaction.
 
     list_key: the list; None if the links are lists named by robots.txt or at common locations.  depth: the depth of the
-    pages.
-    source: the source of the change signals from its dates.  found_by: how the lists among the links were found
-    (models/page.py).
+    pages.  source: the source of the change signals that follow from the dates of the list.  found_by: how the lists
+    among the links were found (models/page.py).
     """
 
     links: Sequence[ListedLink]
@@ -125,9 +124,10 @@ class ListChunkResult:
 async def admit_list_chunk(
     db: Database, lease: Lease, chunk: ListChunk, *, at: datetime, max_pages: int, defaults: CrawlDefaults
 ) -> ListChunkResult:
-    """Admit the links of a list within the domain's limits and compare its dates with the earlier ones.
+    """Admit the links of a list within the domain's limits and compare the dates in the list with the earlier ones.
 
-    No cash moves except the endowments of new pages. Applying a chunk again changes nothing. Raise LeaseLost.
+    max_pages: the page limit of the domain. No cash moves except the endowments of new pages. Applying a chunk again
+    changes nothing. Raise LeaseLost.
     """
     domain_id = lease.domain.id
     async with db.transaction() as connection:
@@ -268,7 +268,7 @@ async def write_lists(connection: Connection, domain_id: int, visits: Sequence[V
 
 
 async def _check_hints(connection: Connection, domain_id: int, visits: Iterable[Visit]) -> None:
-    """Count the dates that signaled a change (hints) and that these visits have checked, for the lists with them."""
+    """For each list, count the hints (dates that signaled a change) that these visits have checked."""
     informative = (visit for visit in visits if visit.change in INFORMATIVE_CHANGES)
     tested = {visit.target.key: visit for visit in informative if visit.expected_change is not None}
     if not tested:

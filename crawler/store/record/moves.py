@@ -37,8 +37,8 @@ OTHER_MOVES = """
                       AND (v.change = 'moved' OR v.reason = ANY(%(doubts)s)))
      GROUP BY p.led_to
 """
-# Pages whose move to the same target was recorded before so many pages moved there: their
-# next visit, which checks the move, is brought forward.
+# For pages whose move to a target was recorded before many pages moved there, bring forward the next visit, which
+# checks the move.
 REFETCH_MOVED = """
     UPDATE frontier f SET due_at = %(due_at)s
       FROM page p
@@ -70,9 +70,11 @@ async def judge_moves(db: Database, lease: Lease, visits: Sequence[Visit]) -> li
 
 async def _read_targets(connection: Connection, domain_id: int, moves: Sequence[Visit]) -> dict[PageKey, MoveTarget]:
     """Return what is known about the target of each page that moves; recheck earlier moves to the same targets."""
+    # Targets within the domain, of all redirects.
     successors = {visit.target.key: to for visit in moves if (to := _get_successor(visit)) is not None}
     onward = successors | await _follow_moves(connection, domain_id, successors)
     moved = (visit for visit in moves if visit.change is Change.MOVED and visit.target.version is not None)
+    # Targets within or outside the domain, of permanent redirects of pages with a version.
     destinations = {visit.target.key: visit.led_to for visit in moved if visit.led_to}
     if not destinations:
         return {key: MoveTarget(is_loop=_leads_back(key, successor, onward)) for key, successor in successors.items()}

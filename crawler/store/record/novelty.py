@@ -1,9 +1,9 @@
 """Learning the novelty of URL templates from first visits, and deferring unfetched pages of barren templates.
 
-Templates are the groups of pages that share a prior; `assign_groups` assigns new pages to them. Their novelty is the
-share of new content in first visits; a *barren* template has almost none. A *section* is the part of the site that
-several templates share. A deferred page is unfetched and has a due time; one page of each template is due per
-RETRY_INTERVAL. For the rules, see core/novelty.py.
+Templates are the groups of pages that share a prior; `assign_groups` assigns new pages to them. The novelty of a
+template is the share of new text in first visits; a *barren* template has almost none. A *section* is the part of the
+site that several templates share (but column frontier.section has the number of the template). A deferred page is
+unfetched and has a due time; one page of each template is due per RETRY_INTERVAL. For the rules, see core/novelty.py.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -32,7 +32,8 @@ from crawler.store.record.opic import OpicBatch
 from crawler.store.rows import build_unnest, execute, fetch_rows, fetch_value, split_into_columns
 
 MAX_MOVED = 2000  # pages deferred or resumed with one batch
-LINKS_VALUE = 0.5  # factor on the novelty of other sections that counts for a template that links to them
+# A page that links to new pages of other sections has at least this fraction of the highest novelty of their templates.
+LINKS_VALUE = 0.5
 
 GROUPS = "SELECT template, no FROM prior WHERE domain_id = %s"
 # A new group starts with the prior of the domain.
@@ -92,7 +93,7 @@ class Deferral:
 
 @dataclass(slots=True)
 class NoveltyBatch:
-    """The novelty of a domain's templates while a batch is settled: loaded, changed here, and written back.
+    """The novelty of a domain's templates while a batch is recorded: loaded, changed here, and written back.
 
     deferrals: one per section, even if a crawler trap creates many templates in it.
     """
@@ -109,7 +110,7 @@ class NoveltyBatch:
             return
         template = self._choose_group(visit.target.url)
         if self.memory.learn_parameters(visit.target.url, novelty):
-            return  # a query parameter explains it, not the template
+            return  # a query parameter explains the novelty, not the template
         others = {group for group in map(self._choose_group, new_urls) if get_section(group) != get_section(template)}
         link_novelty = max((LINKS_VALUE * self._estimate_share(other) for other in others), default=0.0)
         template_novelty = self._get_template(template)
@@ -155,8 +156,8 @@ class NoveltyBatch:
 
     def _toggle_deferral(self, url: Url, template_novelty: TemplateNovelty, at: datetime) -> None:
         section = get_section(self._choose_group(url))
-        of_section = (each for name, each in self.templates.items() if get_section(name) == section)
-        if not any(each.is_deferred for each in of_section if each is not template_novelty):
+        in_section = (each for name, each in self.templates.items() if get_section(name) == section)
+        if not any(each.is_deferred for each in in_section if each is not template_novelty):
             self.deferrals.append(Deferral(url, at, is_deferred=not template_novelty.is_deferred))
         if template_novelty.is_deferred:
             template_novelty.resume()
@@ -174,8 +175,8 @@ class NoveltyBatch:
 
     def _sum_section(self, name: str) -> NoveltyEvidence:
         if name not in self._sections:
-            of_section = (each.evidence for key, each in self.templates.items() if get_section(key) == name)
-            self._sections[name] = sum(of_section, start=NO_EVIDENCE)
+            evidence = (each.evidence for key, each in self.templates.items() if get_section(key) == name)
+            self._sections[name] = sum(evidence, start=NO_EVIDENCE)
         return self._sections[name]
 
     def _choose_group(self, url: Url) -> str:

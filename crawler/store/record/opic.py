@@ -114,7 +114,7 @@ class OpicBatch:
         return position
 
     def add_page(self, key: PageKey, url: Url, state: State, *, depth: int) -> PagePosition:
-        """Add a page that takes no part in the economy."""
+        """Add a page without an account in the economy."""
         self.tracked += 1
         ordering = self.ordering
         position = PagePosition(state, depth, boosted=ordering.is_boosted(url), url_score=ordering.score_url(url))
@@ -128,8 +128,8 @@ class OpicBatch:
 
         links: in the order of the page. Breadth first: pages that have no place yet, or were found nearer to a seed,
         are appended to the queue of their level. Depth first: all of them come next, the first link on top. Pages that
-        were found before move up, as in the textbook's recursion: it enters a page from the one that it is reading, not
-        from the first one that linked to it.
+        were found before move up, as in recursive depth-first search: it enters a page from the page being read, not
+        from the first page that linked there.
         """
         if self.queue is None:
             return
@@ -173,7 +173,7 @@ class OpicBatch:
         self.economy.change_pool(key, self._choose_pool(position))
 
     def _pay_recipients(self, visit: Visit, *, is_first_visit: bool) -> None:
-        """Distribute the cash that was read when the page was selected. Links may have paid more since; that stays."""
+        """Distribute the cash that the page had when it was selected. What links have paid since stays on the page."""
         cash = min(visit.target.cash, self.economy.get_cash(visit.target.key))
         self.economy.collect_cash(visit.target.key, cash, is_first_visit=is_first_visit)
         links = visit.target.external_links if visit.external_links is None else visit.external_links
@@ -240,7 +240,7 @@ class OpicBatch:
             payee_account.clock = now
 
     def compute_rank(self, key: PageKey, net: int, clock: float) -> int:
-        """Return the rank of an unfetched page in discovery order. In orders by cash, it follows from the net.
+        """Return the rank of an unfetched page in discovery order. In orders by cash, it follows from the net cash.
 
         clock: the clock of the domain when the page was discovered.
         """
@@ -308,7 +308,7 @@ async def load_opic_batch(
 
 
 async def write_opic_batch(connection: Connection, domain_id: int, opic_batch: OpicBatch) -> None:
-    """Write back what changed."""
+    """Write the economy and its pools, the loaded accounts, the cash paid to other pages, and the changed ranks."""
     economy = opic_batch.economy
     if opic_batch.removed:
         await connection.execute(DELETE_ACCOUNTS, (domain_id, list(opic_batch.removed)))

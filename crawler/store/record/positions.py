@@ -20,7 +20,7 @@ POSITIONS = """
                                               WHERE p.domain_id = %(domain_id)s AND p.key = f.key) END
       FROM frontier f WHERE f.domain_id = %(domain_id)s AND f.key = ANY(%(keys)s)
 """
-# The ranks of waiting unfetched pages, boosted or not: the index has both.
+# The ranks of unfetched pages that are not deferred. Two parts, because the index is ordered by `boosted` first.
 WAITING_RANKS = " UNION ALL ".join(
     f"""(SELECT rank FROM frontier
           WHERE domain_id = %(domain_id)s AND {pool} AND state = 'unfetched' AND due_at IS NULL {{}} LIMIT 1)"""  # noqa: S608
@@ -45,13 +45,13 @@ class PagePosition:
     boosted: bool = False
     url_score: float = 1.0
     rank: int = 0
-    level: int | None = None  # the depth that determined its rank; None if it has none yet
+    level: int | None = None  # the depth that determined its rank; None if it has no rank yet
     found_at: datetime | None = None  # when this batch discovered it, or None
     is_nearer: bool = False  # whether its stored depth must be lowered
     deferred_until: datetime | None = None  # for a deferred new page
     rates: tuple[float, float] = (0.0, 0.0)  # rate_a and rate_b of a new page (core/freshness/prior.py)
-    redirects: int = 0  # length of the redirect chain from a link to it
-    head_start: int = 0  # cash added by its score to its rank while it is unfetched
+    redirects: int = 0  # number of redirects in a row by which it was discovered
+    head_start: int = 0  # cash that its score adds when its rank is computed
 
     @property
     def is_outside_economy(self) -> bool:
@@ -64,7 +64,7 @@ class PagePosition:
         return self.found_at + REVISIT_EXCLUDED_AFTER
 
     def lower_depth(self, depth: int) -> None:
-        """Apply a link to the page: `depth` is its new depth if it is lower."""
+        """Set the depth of the page to that of a link to it if this is lower."""
         if depth < self.depth:
             self.depth = depth
             self.is_nearer = self.found_at is None

@@ -1,4 +1,4 @@
-"""Repair of a domain that was crawled with a clock ahead of time: move its visits and due times back to now."""
+"""Repair of a domain that was crawled while the clock was ahead: move its visits and due times back to now."""
 
 from datetime import datetime
 
@@ -11,8 +11,8 @@ LOCK = """
     SELECT last_visit_at, holder FROM domain_state WHERE domain_id = %(id)s FOR UPDATE
 """
 IS_LEASED = "SELECT FROM domain_state WHERE domain_id = %(id)s AND leased_until > clock_timestamp()"
-# Pages that were not visited, but whose due times were computed by that clock.
-RESET_DEFERRED = """
+# Pages whose last visit is not ahead, but whose due times were computed while the clock was ahead.
+RESET_DUE_TIMES = """
     UPDATE frontier f SET due_at = %(at)s
       FROM page p, domain_state s
      WHERE f.domain_id = %(id)s AND p.domain_id = %(id)s AND p.key = f.key AND s.domain_id = %(id)s
@@ -82,6 +82,6 @@ async def reset_clock(db: Database, domain: Domain, *, at: datetime) -> datetime
             return None
         if await fetch_row(connection, IS_LEASED, values) is not None:
             raise BadInput(f"{domain.authority} is being crawled by {row[1]}; stop that crawl, then reset the clock")
-        for statement in (RESET_DEFERRED, SHIFT_DUE_TIMES, PAGES, VISITS, *OTHER_UPDATES, STATE):
+        for statement in (RESET_DUE_TIMES, SHIFT_DUE_TIMES, PAGES, VISITS, *OTHER_UPDATES, STATE):
             await connection.execute(statement.encode(), values)
         return row[0]  # type: ignore[no-any-return]  # a row is a tuple of anything

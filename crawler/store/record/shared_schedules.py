@@ -1,7 +1,7 @@
 """Shared schedules of pages with equal texts: proposed by the plan, started and checked when visits are recorded.
 
-A duplicate follows the schedule of its canonical page. It is visited at longer intervals to check that the texts are
-still equal, and when the canonical page has changed.
+A duplicate follows the schedule of its canonical page: its own visits are suspended, except at longer intervals to
+check that the texts are still equal, and when the canonical page has changed.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ MAX_PAIRS = 20_000  # pairs in one plan; the next plan finds the rest
 MAX_REQUESTED = 500  # duplicates requested by one batch, the longest unvisited first; others wait for their own check
 MAX_UNLINKED = 500  # duplicates released by one batch; others wait for the next visit of the canonical page
 LAST_VISITS = 3  # visits of a canonical page before the one that found a change
-MAX_CHANGED = 2  # if so many of LAST_VISITS found a change, sharing the schedule saves no visits
+MAX_CHANGED = 2  # if this many of LAST_VISITS found a change, sharing the schedule saves no visits
 MAX_FAILURES = 3  # consecutive failures after which a canonical page loses its duplicates
 
 IS_WAITING = "SELECT EXISTS (SELECT FROM inbox WHERE domain_id = %(domain_id)s AND kind = 'share')"
@@ -137,7 +137,7 @@ UNLINK_DUPLICATES = """
 async def propose_pairs(db: Database, domain: Domain, *, at: datetime) -> int:
     """Find pairs of pages that could share a schedule, put them into the inbox, and return their number.
 
-    Results are as of the last `fill_fingerprints`. Does nothing while earlier pairs wait in the inbox.
+    Pairs are found as of the last `fill_fingerprints`. Do nothing while earlier pairs wait in the inbox.
     """
     values = {"domain_id": domain.id, "least_bytes": MIN_SHARED_BYTES, "enough": MIN_VISITS}
     async with db.transaction() as connection:
@@ -163,7 +163,7 @@ async def begin_sharing(
     """Make pages with equal texts share the schedule of their canonical page, within the lease holder's transaction.
 
     Each duplicate is visited once more by its own schedule, as the first check.
-    copy_wait: the wait until the first check of a page whose URL shows that it is a copy; None: as for others.
+    copy_wait: for a pair with `is_copy`, the wait until the first check; None: as for others.
     """
     await connection.execute(PREFER_KEY_LOOKUPS)
     values = split_into_columns(PAIR_COLUMNS, [(pair.canonical, pair.key, pair.is_copy) for pair in pairs])
@@ -181,9 +181,10 @@ async def update_schedules(connection: Connection, domain_id: int, visits: Seque
     """
     good = {visit.target.key: visit for visit in visits if visit.is_good}
     values: dict[str, Any] = {"domain_id": domain_id, "keys": list(good), "failures": MAX_FAILURES}
-    canonical = [SharedPair(each.canonical, key, is_copy=True) for key, each in good.items() if each.canonical]
-    copies = {pair.key for pair in canonical}
-    if pairs := [pair for pair in canonical if pair.canonical not in copies]:
+    # Pages that name another page as canonical.
+    declared = [SharedPair(each.canonical, key, is_copy=True) for key, each in good.items() if each.canonical]
+    copies = {pair.key for pair in declared}
+    if pairs := [pair for pair in declared if pair.canonical not in copies]:
         await begin_sharing(connection, domain_id, pairs)
     duplicates = await fetch_rows(connection, DUPLICATES, values, binary=True)
     if duplicates:
@@ -191,7 +192,7 @@ async def update_schedules(connection: Connection, domain_id: int, visits: Seque
         suspensions = [(key, _compute_suspension(good[key], is_copy=is_copy)) for key, is_copy in duplicates]
         columns = split_into_columns(SUSPENSION_COLUMNS, suspensions)
         await connection.execute(SUSPEND_DUPLICATES, values | columns, binary=True)
-    # Pages that cannot be canonical any more.
+    # Pages that can no longer be canonical.
     lost = [visit.target.key for visit in visits if visit.state is not State.FETCHED or visit.failures >= MAX_FAILURES]
     changed = [key for key, visit in good.items() if visit.change is Change.CHANGED]
     changed_or_lost = lost + changed
@@ -206,5 +207,5 @@ async def update_schedules(connection: Connection, domain_id: int, visits: Seque
 
 
 def _compute_suspension(visit: Visit, *, is_copy: bool) -> datetime:
-    length, longest = visit.at - (visit.target.last_good_at or visit.at), visit.target.terms.max_interval
-    return compute_test_time(visit.at, due_at=visit.due_at, longest=longest, is_copy=is_copy, since_visit=length)
+    since, longest = visit.at - (visit.target.last_good_at or visit.at), visit.target.terms.max_interval
+    return compute_test_time(visit.at, due_at=visit.due_at, longest=longest, is_copy=is_copy, since_visit=since)

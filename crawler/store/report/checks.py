@@ -1,6 +1,6 @@
 """Checks of the database's invariants. Each finding is a sentence with figures.
 
-All checks read one snapshot, so crawls may run in the meantime.
+All checks read the database in one transaction, as it was at its start, so crawls may run in the meantime.
 """
 
 from dataclasses import dataclass

@@ -102,9 +102,9 @@ UNSIGNED = 2**64 - 1  # mask that turns a BIGINT into a Fingerprint
 
 @dataclass(frozen=True, slots=True)
 class NearDuplicate:
-    """A near duplicate of a given page. bits: the distance of their fingerprints, of 64 bits.
+    """A near duplicate of a given page. bits: how many of the 64 bits of their fingerprints differ.
 
-    shares_schedule: whether it shares the schedule of a page with the same text.
+    shares_schedule: whether the near duplicate shares the schedule of a page with the same text.
     """
 
     url: Url
@@ -188,7 +188,7 @@ async def find_near_duplicate_groups(
     """Return the groups of near duplicates, the largest first, as built by core/change/near_duplicates.py.
 
     Results are as of the last `fill_fingerprints`. Reads all fingerprints of the domain, 16 bytes each.
-    bits: the maximum distance from the first page of a group, 0 to NEAR_BITS.  max_members: how many pages of each
+    bits: the maximum distance from the first page of a group, 0 to NEAR_BITS.  max_members: the number of pages of each
     group to return.
     """
     counts = await fetch_rows(db, COUNTS, {"domain_id": domain.id}, binary=True)

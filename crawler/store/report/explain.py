@@ -182,7 +182,7 @@ class PageFacts:
     cash, history, clock, domain_clock, circulating: in units of cash (core/opic/opic.py); the first three are None
     outside the OPIC economy.  rank: in the discovery order.
     visit_importance: the importance of a visit, with the pages that it announces.  announces: the mean number of new
-    pages that a change brings, weighted by their value.
+    pages that a change announces, each weighted by its expected share of new text.
     popularity, url_score: the parts of importance from links and from the URL; only a mixed order uses the latter.
     is_template_deferred: unfetched pages of its group are deferred because such pages brought nothing new recently.
     withheld_since: since when new content is withheld as a possible soft error.
@@ -190,7 +190,8 @@ class PageFacts:
     signals: counts of change signals since its last successful visit, by source number.
     activity_ahead: days by which the site activity has run ahead of the calendar since that visit.
     is_list: it was read as a URL list.
-    outlinks: None if it was never read.  ahead: for an unfetched page, the number of pages before it in the order.
+    outlinks: the number of distinct links within the domain; None if the page was never read.  ahead: for an unfetched
+    page, the number of pages before it in the discovery order.
     """
 
     url: Url
@@ -308,17 +309,17 @@ class LinkingPage:
 class Explanation:
     """Everything that is known about a URL within its domain.
 
-    page: None if the URL is not a page of the domain.  links, linking_pages: the number of pages that link to it, and
-    those that pass on most importance.  remaining_links: the number of these pages that still exist.  redirects: the
-    number of pages that moved here.
+    page: None if the URL is not a page of the domain.  links, linking_pages: the number of pages that link to the URL,
+    and those that pass on the most importance.  remaining_links: the number of linking pages without the gone and moved
+    ones.  redirects: the number of pages that moved here.
     nearest_depth: the minimum depth of the linking pages.  tracked: the number of pages of the domain in any state.
     prior_source: the origin of the page's prior; None without a page.
     terms: the terms of its next visit, at the current shadow price.  trust: the reliability of its group's validators.
     suspected: validators that have lied in every group that was checked.
     waiting: requests in the domain's inbox that concern the page; no other field includes their effects.
     sources: the domain's sources of change signals, by number.
-    uses_head: a HEAD request is sent first.  is_validator_check: its next visit is a validator check, if it is the
-    next one of its group.
+    uses_head: a HEAD request is sent first.  is_validator_check: the page's next visit is a validator check, if it is
+    also the next one of the group and of the domain.
     """
 
     at: datetime
@@ -388,7 +389,7 @@ async def explain_url(db: Database, domain: Domain, url: Url, *, at: datetime, d
 
 
 async def _find_prior_source(connection: Connection, domain: Domain, page: PageFacts) -> PriorSource:
-    """Return the smallest group around the page with revisited pages. Its prior comes mainly from this group."""
+    """Return the narrowest level with revisited pages: the page's prior was mainly learned from these."""
     kind = classify_site(domain.authority)
     values = {"domain_id": domain.id, "no": page.prior_no}
     ((template_pages, domain_pages),) = await fetch_rows(connection, COUNT_VISITED, values)

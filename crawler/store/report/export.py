@@ -1,4 +1,4 @@
-"""Pages for export: each with its newest version, in the order of their keys or of the feed."""
+"""Pages for export, with their newest version or all stored ones, in the order of their keys or of the feed."""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -69,7 +69,7 @@ PAGES_IN_ORDER = f"""
      ORDER BY p.key LIMIT %(most)s
 """
 PAGES_CHOSEN = f"{PAGE} AND p.key = ANY(%(keys)s)"
-# A range of the feed with the pages of its changes; NULL for changes of the site.
+# A range of the feed with the pages of its changes; NULL for template, deferred, resumed and hint.
 FEED_CHANGES = """
     SELECT f.position, e.key, e.version, e.change
       FROM (SELECT position, domain_id, number FROM feed
@@ -85,12 +85,12 @@ SHARED_DIGESTS = """
 """
 REMOVALS = frozenset({"gone", "moved", "excluded"})  # changes without a new version
 VersionKey = tuple[PageKey, int]  # a page and the number of one of its versions
-FIRST_VERSION: VersionKey = (PageKey(b""), 0)  # before all versions
+FIRST_VERSION: VersionKey = (PageKey(b""), 0)  # comes before all versions
 
 
 @dataclass(frozen=True, slots=True)
 class ExportedPage:
-    """A page with its newest version, or with one of its versions. A removed page has the last version seen.
+    """A page with its newest version, or with one of its versions. A removed page has its last version.
 
     status: the status of the last visit.  version_status: the status of the response with this version; None if it is
     not stored or bodies were not requested.  version_at: when the version was first seen.  seen_at: the last successful
@@ -146,9 +146,9 @@ async def read_pages_to_export(
 async def read_versions_to_export(
     db: Database, domain: Domain, *, after: VersionKey, max_count: int, with_bodies: bool = False
 ) -> tuple[list[ExportedPage], VersionKey | None]:
-    """Return versions of a domain's pages by key and number, and the last one read, None at the end.
+    """Return versions of a domain's pages by key and number, and the key of the last one; None instead at the end.
 
-    after: FIRST_VERSION, or the version returned by the last call (keyset paging).
+    after: FIRST_VERSION, or the key returned by the last call (keyset paging).
     """
     key, number = after
     values = {"domain_id": domain.id, "after": key, "number": number, "most": max_count, "bodies": with_bodies}
@@ -199,7 +199,7 @@ async def _read_new_versions(
 
 
 async def _read_chosen(connection: Connection, keys: list[PageKey], values: dict[str, Any]) -> list[ExportedPage]:
-    """Return the pages with these keys, each once, in the order of the keys."""
+    """Return the pages with these keys, each once, in the order in which the keys are given."""
     order = {key: n for n, key in enumerate(dict.fromkeys(keys))}
     pages = await _read_pages(connection, PAGES_CHOSEN, values | {"keys": list(order)}) if order else []
     return sorted(pages, key=lambda page: order[page.key])
@@ -215,7 +215,7 @@ async def read_shared_digests(db: Database, domain: Domain, *, include_versions:
 
 
 async def _read_pages(connection: Connection, statement: str, values: dict[str, Any]) -> list[ExportedPage]:
-    # With merge joins, each batch would read texts and states from the first page of the domain on.
+    # With merge joins, each batch would read the texts and states of all pages from the first one of the domain on.
     await connection.execute(PREFER_KEY_LOOKUPS)
     pages = []
     for row in await fetch_dicts(connection, statement, values):

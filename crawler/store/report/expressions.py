@@ -141,5 +141,5 @@ async def list_holders(db: Database) -> set[str]:
 
 
 async def count_pages_under(db: Database, domain: Domain, prefix: Url) -> int:
-    """Return the number of the domain's pages with a URL prefix that may be fetched."""
+    """Return the number of the domain's pages with a URL prefix, without excluded pages and unread lists."""
     return await fetch_number(db, COUNT_UNDER_PREFIX, {"domain_id": domain.id, "prefix": prefix})

@@ -16,7 +16,7 @@ from crawler.store.rows import fetch_dicts, fetch_number, fetch_row, fetch_rows
 FEED_LOCK = 0x66656564  # "feed": one process appends at a time
 CHANNEL = "recrawl_changes"
 
-# Positions are counted, not taken from a sequence, so there are no gaps, and a restored dump continues where it ended.
+# Positions are counted, not taken from a sequence: appending leaves no gaps, and a restored dump continues at its end.
 APPEND_EVENTS = """
     WITH fresh AS (
         SELECT e.domain_id, e.number
@@ -101,7 +101,7 @@ class EventKind(StrEnum):
     CHANGED = "changed"
     MOVED = "moved"
     GONE = "gone"
-    EXCLUDED = "excluded"  # robots.txt or the scope of the domain excludes it since
+    EXCLUDED = "excluded"  # robots.txt or the scope of the domain now excludes the page
     RESTORED = "restored"
     TEMPLATE = "template"  # the site changed a block of nearly all its pages: one event, for the root
     DEFERRED = "deferred"  # unfetched pages like this one bring nothing new (crawler trap): only one a day is fetched
@@ -126,7 +126,7 @@ class ChangeFilter:
     """A selection of changes: of one domain or page, with a prefix of the URL, of some kinds.
 
     key: of the page.  since: changes found at or after this time.  after: changes after this position.  until: changes
-    up to this position; then the feed is read in its own order, so the cost is proportional to the length of the range.
+    up to this position. With `until`, the cost is proportional to the number of positions in the range.
     """
 
     domain_id: int | None = None
@@ -174,14 +174,14 @@ EVERY_CHANGE = ChangeFilter()
 class FeedItem:
     """One change. position: its position in the feed, the cursor for reading on.
 
-    at: when it was found.  version: the number of the version that shows it.  distance_bits: the SimHash distance of
-    the two versions.  magnitude: the share of the page that changed, 0 to 1; None if unknown.
-    parts: what changed, of text, link, image, title, meta; empty if the blocks were not compared.
+    at: when it was found.  version: the number of the page's newest version after the change; 0 for TEMPLATE, DEFERRED
+    and RESUMED.  distance_bits: the SimHash distance of the two versions.  magnitude: the share of the page that
+    changed, 0 to 1; None if unknown.
+    parts: which of text, link, image, title and meta changed; empty if the blocks were not compared.
     blocks: the first blocks that changed, if requested.  pages: for a change of the template, the number of pages it
     was seen on.  source: for a hint, the source of the change signal.
-    title: the title of the new version, or of the last one.  importance: the current importance of the page (mean of
-    the domain: 1); None outside the OPIC economy.  moved_to: the page that a moved page redirects to, if it is a page
-    of the domain.
+    title: of that version; empty without one.  importance: the current importance of the page (mean of the domain: 1);
+    None outside the OPIC economy.  moved_to: the page that a moved page redirects to, if it is a page of the domain.
     """
 
     position: int
@@ -202,7 +202,7 @@ class FeedItem:
 
     @property
     def page_cursor(self) -> tuple[datetime, int]:
-        """Return its place among the newest changes, from which `list_newest_changes` continues."""
+        """Return the place of the change among the newest ones, from which `list_newest_changes` continues."""
         return self.at, self.position
 
 
@@ -326,7 +326,7 @@ async def read_feed_source(db: Database, domain: Domain) -> str:
 
 
 async def read_last_change(db: Database, domain: Domain, url: Url) -> FeedItem | None:
-    """Return the last change of a page with the blocks that changed, in the feed or not (its position is 0)."""
+    """Return the last change of a page with its blocks, or None. Its position is 0: it may not be in the feed yet."""
     values = {"domain_id": domain.id, "key": compute_page_key(url), "blocks": True}
     return next(iter(await _fetch_items(db, LAST_CHANGE, "e.position", values)), None)
 

@@ -30,7 +30,7 @@ MAX_AGE = timedelta(hours=3)
 ANY_AGE = timedelta(days=36_500)
 MIN_VISITED_SHARE = 0.01  # visits of a crawl, relative to the domain's pages, that make its figures outdated
 RANKING_SIZE = 300  # pages in each ranking
-GROUP_BITS = 3
+GROUP_BITS = 3  # maximum distance of fingerprints in a group of near duplicates
 MAX_GROUPS = 10
 MAX_MEMBERS = 4  # pages of a group
 MAX_FILL_CHUNKS = 4  # chunks of events to add to the index of fingerprints at a time; a quarter of a second each
@@ -55,7 +55,7 @@ TOTAL_COLUMNS = """
     oldest_visit_at
 """
 STORED_TOTALS = f"SELECT {TOTAL_COLUMNS}, counted_at FROM domain_figures WHERE domain_id = %(domain_id)s"  # noqa: S608
-# The same condition as in the view domain_counted_live, but for a given instant.
+# Whether the figures of a large domain are recent at an instant. The view domain_counted_live has a similar condition.
 IS_STORED = """
     SELECT g.counted_at
       FROM domain_state s JOIN domain_figures g USING (domain_id)
@@ -130,7 +130,7 @@ class CountState(StrEnum):
     """Whether a domain's figures are available."""
 
     DONE = "done"  # current, or counted at query time
-    OLD = "old"
+    OLD = "old"  # counted too long ago
     NEVER = "never"
 
 

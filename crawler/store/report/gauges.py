@@ -74,6 +74,7 @@ class CalibrationGauge:
     """Predicted changes compared with those found, over all domains and the last days.
 
     audit: visits of the random sample, or else all others.  expected, found: the number of changes.
+    deviations: the standard deviations by which `found` exceeds `expected`; None without any variance.
     """
 
     audit: bool

@@ -94,7 +94,7 @@ async def read_freshness_history(
 
     Uses the pages that are in state fetched today, with today's change-rate estimates and importances, and ignores
     change signals. So the result may differ from the freshness that was reported at the time.
-    Includes all pages of domains that are no larger than the sample; for larger ones, it is an estimate from the most
+    All pages are included if there are no more than sample_size; otherwise, the result is an estimate from the most
     important pages and an equal number of random others.
     """
     half = sample_size // 2

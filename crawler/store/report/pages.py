@@ -81,8 +81,8 @@ async def list_top_pages(
 ) -> list[PageLine]:
     """Return the domain's most important pages; pages outside the OPIC economy come last.
 
-    For a large domain, the ranking is the one stored by the last count if this is no older than max_age. The other
-    fields are always current.
+    For a large domain, the ranking is that of the last count, unless the count is older than max_age. The other fields
+    are always current.
 
     ranking: the pages to list: ALL; those of a PageCategory; FAILING, whose last visit failed; or RENDERED, whose
     newest version was rendered by a browser.

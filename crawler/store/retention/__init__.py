@@ -1,5 +1,5 @@
-"""Retention: remove old versions, pack and delete old visits, delete old changes, and measure the space of all this.
+"""Retention: thin old versions, pack and delete old visits, delete old changes, vacuum, and estimate freeable space.
 
-Each function processes one chunk or finds the next one; crawler/prune.py calls them. Of the store, this package uses
-only the modules, not the other packages.
+Most functions process one chunk or find the next one; crawler/prune.py calls them. This package uses modules of the
+store, but none of its other packages.
 """

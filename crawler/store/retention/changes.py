@@ -13,8 +13,9 @@ from crawler.store.rows import fetch_number, fetch_row, fetch_value
 CHUNK = 5_000  # events in one transaction
 MAX_POSITION = 2**62  # higher than any position
 
-# The events that may be deleted: the oldest ones, while each is too old and was read by all readers. The last row of
-# the feed stays, because the next position is counted from it.
+# The numbers of the last and the first event that may be deleted: the oldest events, as long as each is older than the
+# limit and was read by all readers and by the index of fingerprints. The last row of the feed stays, because the next
+# position is counted from it.
 LAST_TO_FORGET = """
     SELECT least(
         s.stamped_event,
@@ -82,7 +83,7 @@ class SlowestReader:
 
     @property
     def remedy(self) -> str:
-        """Return what the user can do to make it read on, or to remove it."""
+        """Return what the user can do to make the reader continue, or to remove it."""
         if self.subscription is None:
             name = self.name.replace("'", "''")
             forget = f"DELETE FROM feed_reader WHERE name = '{name}';"  # noqa: S608  shown to the user, never run
@@ -119,7 +120,7 @@ async def find_changes_to_forget(
 
 
 async def forget_changes(db: Database, domain: Domain, numbers: range) -> range:
-    """Delete a chunk of these changes and return the numbers of the remaining ones."""
+    """Delete the first CHUNK of these changes and return the numbers of the others; none if another process deletes."""
     chunk, remaining = numbers[:CHUNK], numbers[CHUNK:]
     values = {"domain_id": domain.id, "first": chunk[0], "last": chunk[-1]}
     async with db.transaction() as connection:

@@ -15,7 +15,7 @@ from crawler.store.retention.versions import read_needed_versions
 from crawler.store.rows import fetch_rows
 
 SAMPLE_SIZE = 200  # pages; smaller domains are measured exactly
-KEYS = 2**128
+KEYS = 2**128  # number of possible keys
 # The size of a body is divided among the versions that share it, of which up to a hundred are counted.
 VERSIONS = """
     SELECT p.key, p.version, s.last_visit_at, v.number, v.at,
@@ -46,7 +46,7 @@ class SizeEstimate:
 
 
 async def estimate_size(db: Database, domain: Domain, *, read_until: int | None) -> SizeEstimate:
-    """Estimate the space of a domain of any size from 200 of its pages, taking its quota into account.
+    """Estimate the space of a domain of any size from at most 200 of its pages, taking its quota into account.
 
     read_until: the lowest cursor of the readers of the change feed; None without readers.
     """

@@ -13,7 +13,7 @@ LEAVES = """
       JOIN pg_namespace n ON n.oid = c.relnamespace
      ORDER BY pg_total_relation_size(c.oid) DESC
 """
-LOCK_TIMEOUT = "SET lock_timeout = '10s'"  # while it waits for the lock of a busy partition, other statements wait, too
+LOCK_TIMEOUT = "SET lock_timeout = '10s'"  # while VACUUM waits for the lock of a partition, other statements wait, too
 PRUNED_TABLES = ("snapshot", "content", "visit", "visit_pack", "event", "feed")  # tables that prune deletes from
 
 

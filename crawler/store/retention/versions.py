@@ -1,4 +1,4 @@
-"""Retention of versions: the texts and bodies of old versions are deleted, and their rows stay.
+"""Retention of versions: old versions are thinned, that is, their texts, headers and bodies are deleted; the rows stay.
 
 A body is stored once for all versions that share it, so it is deleted with the last of them. A chunk is one
 transaction, which locks the row of the domain like recording does, so no new version can use a body that is being
@@ -20,8 +20,8 @@ Last = TypeVar("Last")
 
 PAGES_CHUNK = 200  # pages checked at a time
 BODIES_CHUNK = 500  # bodies checked in one transaction of a sweep
-THIN_CHUNK = 500  # versions removed in one transaction, while the domain is locked
-OLDEST_CHUNK = 5_000
+THIN_CHUNK = 500  # versions thinned in one transaction, while the domain is locked
+OLDEST_CHUNK = 5_000  # versions checked at a time for a quota
 
 # The stored versions of pages that have more versions than are kept regardless of age.
 STORED_VERSIONS = """
@@ -104,7 +104,7 @@ DIGESTS = """
 
 @dataclass(frozen=True, slots=True)
 class ThinResult:
-    """What was or would be removed: texts of versions, bodies without any version, and their bytes."""
+    """What was or would be deleted: the texts of versions, bodies that no version uses, and the compressed bytes."""
 
     versions: int = 0
     bodies: int = 0
@@ -132,7 +132,7 @@ class NeededVersions:
 
 @dataclass(frozen=True, slots=True)
 class VersionRef:
-    """One version of a page. size: compressed bytes of its text and its body; 0 if not read."""
+    """One version of a page. size: compressed bytes of its text, headers and body; 0 if not read."""
 
     key: PageKey
     number: int
@@ -142,7 +142,7 @@ class VersionRef:
 
 @dataclass(frozen=True, slots=True)
 class ThinChoice(Generic[Last]):
-    """Versions that may be removed.
+    """Versions that may be thinned.
 
     deferred_count: the number of further versions that are kept only because a reader has not read their changes.
     last: the last page or version checked, from which to continue; None at the end.
@@ -156,9 +156,10 @@ class ThinChoice(Generic[Last]):
 async def find_versions_to_thin(
     db: Database, domain: Domain, *, after: PageKey, read_until: int | None
 ) -> ThinChoice[PageKey]:
-    """Return the versions to remove among the next pages of a domain.
+    """Return the versions to thin among the next pages of a domain.
 
-    after: continue after the page with this key.  read_until: the lowest cursor of the readers of changes.
+    after: continue after the page with this key.  read_until: the lowest cursor of the readers of changes; None
+    without readers.
     """
     settings = domain.settings
     values = {"domain_id": domain.id, "after": after, "versions": settings.keep_versions, "most": PAGES_CHUNK}
@@ -181,9 +182,9 @@ async def find_versions_to_thin(
 async def find_oldest_versions(
     db: Database, domain: Domain, *, after: VersionRef | None, read_until: int | None
 ) -> ThinChoice[VersionRef]:
-    """Return the next versions of a domain to remove for its quota, the oldest first, never a page's newest.
+    """Return the next versions of a domain to thin for its quota, the oldest first, never a page's newest.
 
-    after: continue after this version.
+    after: continue after this version.  read_until: as in `find_versions_to_thin`.
     """
     last = after or VersionRef(PageKey(b""), 0, datetime.min.replace(tzinfo=domain.registered_at.tzinfo))
     values = {"domain_id": domain.id, "most": OLDEST_CHUNK, "at": last.at, "key": last.key, "number": last.number}
@@ -198,7 +199,7 @@ async def find_oldest_versions(
 
 
 async def thin_versions(db: Database, domain: Domain, versions: Sequence[VersionRef]) -> ThinResult:
-    """Remove the texts of versions, and the bodies that no version uses any more.
+    """Delete the texts and headers of versions, and the bodies that no other version uses.
 
     Locks the domain for THIN_CHUNK versions at a time.
     """
@@ -216,7 +217,7 @@ async def thin_versions(db: Database, domain: Domain, versions: Sequence[Version
 
 
 async def preview_thinning(db: Database, domain: Domain, versions: Sequence[VersionRef]) -> ThinResult:
-    """Return what `thin_versions` would remove at least: a body counts only if all its versions are removed."""
+    """Return at least what `thin_versions` would delete: a body counts only if all versions with it are thinned."""
     if not versions:
         return ThinResult()
     row = await fetch_row(db, PREVIEW_THINNING, _build_choice_params(domain, versions))
@@ -226,7 +227,8 @@ async def preview_thinning(db: Database, domain: Domain, versions: Sequence[Vers
 async def sweep_bodies(db: Database, domain: Domain, *, after: bytes) -> tuple[ThinResult, bytes | None]:
     """Delete unused bodies of a domain, in the order of their digests.
 
-    Check BODIES_CHUNK bodies after the digest `after`. Return the last digest checked, None at the end.
+    Check BODIES_CHUNK bodies after the digest `after`. Return what was deleted, and the last digest checked (None at
+    the end).
     """
     values: dict[str, Any] = {"domain_id": domain.id, "after": after, "most": BODIES_CHUNK}
     async with db.transaction() as connection:

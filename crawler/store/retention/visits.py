@@ -23,7 +23,7 @@ from crawler.store.rows import fetch_number, fetch_row, fetch_rows
 
 PACKED_AFTER = timedelta(days=8)  # crawls, plans and audits read only newer visits row by row
 CHUNK = 10_000  # visits in one transaction: a third of a second
-MIN_PACK_VISITS = 128  # visits in a bucket, on average, if there are that many
+MIN_PACK_VISITS = 128  # minimum mean number of visits in a bucket, if a domain has that many
 MAX_PACK_VISITS = 4 * MIN_PACK_VISITS
 MIN_WAITING_VISITS = 128  # fewer visits of a domain are not packed, unless they are old
 MAX_BITS = 16  # of the key prefix of a bucket
@@ -71,7 +71,7 @@ PACK = f"""
      RETURNING *),
     {PLACED_AND_PACKED}
 """  # noqa: S608  only our own columns are inserted
-# Finished months, measured from the domain's last visit, whose visits are all packed.
+# The packs of finished months. Age is measured from the domain's last visit, so all visits of these months are packed.
 PACKS_BY_MONTH = """
     SELECT date_trunc('month', p.until, 'UTC') AS month, p.bits, sum(p.visits)::bigint
       FROM domain_state s
@@ -174,7 +174,7 @@ async def pack_visits(
 
 
 async def find_packs_to_merge(db: Database, domain: Domain) -> list[MergeablePacks]:
-    """Return the months of a domain whose visits are spread over too many packs."""
+    """Return the finished months of a domain whose packs can be merged into narrower buckets."""
     rows = await fetch_rows(db, PACKS_BY_MONTH, {"domain_id": domain.id, "age": PACKED_AFTER})
     months = [MergeablePacks(month=month.astimezone(UTC), bits=bits, visits=visits) for month, bits, visits in rows]
     return [packs for packs in months if choose_bits(packs.visits) > packs.bits]
