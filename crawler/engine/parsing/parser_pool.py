@@ -124,7 +124,7 @@ class ReadingLimits:
     one of fifty thousand URLs takes two seconds.  timeout: elapsed time, generous for a busy machine.
     memory_bytes: memory of all parser processes together.  max_body_bytes: maximum memory for parsing one body.
     memory_per_byte: the first estimate, per byte of the body, but at least min_body_bytes; if the estimate is too low,
-    the body gets max_body_bytes.  max_resident_bytes: a parser process with more memory than this after a call ends.
+    the body gets max_body_bytes.  max_resident_bytes: after a call, a larger parser process is replaced.
     """
 
     cpu_seconds: float = 5.0
