@@ -50,7 +50,7 @@ _NEVER_6 = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "3fff::/20")))
 _NAT64 = IPv6Network("64:ff9b::/96")  # IPv4 addresses as seen from an IPv6-only network
 # ISATAP (RFC 5214, 6.1) puts an IPv4 address after 0:5efe, or after 200:5efe if the address is globally unique.
 _ISATAP = 0x00005EFE
-_NOT_UNIVERSAL = 0xFDFFFFFF
+_WITHOUT_UNIVERSAL_BIT = 0xFDFFFFFF
 
 
 class ForbiddenAddressError(OSError):
@@ -142,7 +142,7 @@ def _extract_embedded(address: IPv6Address) -> tuple[IPv4Address | IPv6Address, 
     if address in _NAT64:
         return (IPv4Address(int(address) & 0xFFFFFFFF),)
     network = address if address.sixtofour is None else address.sixtofour
-    if int(address) >> 32 & _NOT_UNIVERSAL == _ISATAP:  # the embedded address is reached through the network
+    if int(address) >> 32 & _WITHOUT_UNIVERSAL_BIT == _ISATAP:  # the embedded address is reached through the network
         return network, IPv4Address(int(address) & 0xFFFFFFFF)
     return (network,)
 

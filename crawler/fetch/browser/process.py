@@ -50,7 +50,7 @@ class Sandbox(StrEnum):
 
 
 class DriverLost(Exception):
-    """The driver cannot be started or ended during its start."""
+    """Playwright's driver did not start, or ended during its start."""
 
 
 # Whether recrawl is starting a driver in this context.
