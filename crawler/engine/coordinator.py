@@ -1,4 +1,4 @@
-"""Crawl one domain under a lease: a coordinator, which alone writes to the store, and several fetch workers.
+"""Crawl one domain under a lease: a coordinator, which records the visits, and several fetch workers.
 
 How the parts work together
 ---------------------------
@@ -13,9 +13,9 @@ How the parts work together
   if no other page can be fetched before; otherwise wait for news. It ends when the lease must end, or when no worker is
   busy, everything is recorded, no page is due, and the inbox is empty.
 
-Two events connect them: workers wait for `_has_work`, the coordinator waits for `_has_news`. The tasks share nothing
-else except the objects named above. Only the LeaseBudget counts requests and bytes, only the Pacer keeps the delays,
-and only the Visitor changes the knowledge of the domain.
+Two events connect the tasks: workers wait for `_has_work`, the coordinator waits for `_has_news`. Otherwise the tasks
+share only the objects named above. Only the LeaseBudget debits requests and bytes, only the Pacer keeps the delays, and
+only the Visitor changes the knowledge of the domain.
 
 Invariants: every request is debited from the budget before it is sent. A page is dispatched to one worker, and not
 again until its visit is recorded. A visit is recorded at most once; if it is not recorded, the page is fetched again.
@@ -95,7 +95,7 @@ class LeaseCrawler:
         self._browsers = resources.browsers
         self._stop = limits.stop
         self.stats = CrawlStats(leases=1)
-        self._is_paused = False  # by the user, since the claim
+        self._is_paused = False  # whether the user has paused the domain since the claim
         self._is_finished = False
         self._has_news = asyncio.Event()  # for the coordinator
         self._has_work = asyncio.Event()  # for the fetch workers

@@ -25,7 +25,7 @@ RereadPage = Callable[[Fetched], Awaitable[Parsed | None]]
 async def load_baseline(
     store: LeasedStore, target: Target, response: Fetched, parsed: Parsed, *, parser: DomainParser
 ) -> Baseline | None:
-    """Load the blocks of the page's last snapshot; None if it is not stored or has no readable blocks.
+    """Load the blocks of the page's last snapshot; None if its body is not stored or has no readable blocks.
 
     response, parsed: the page as it is now.
     """

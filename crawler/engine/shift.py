@@ -42,7 +42,7 @@ WrapCrawl = Callable[[Lease, Callable[[], Awaitable[LeaseResult]]], Awaitable[Le
 class ShiftHooks:
     """Callbacks for the leases of a shift.
 
-    progress: called after each recorded batch.  wrap_crawl: wraps the crawl of one lease, for example in a flow's task.
+    progress: called after each recorded batch.  wrap_crawl: wraps the crawl of one lease, such as in a Prefect task.
     """
 
     progress: Callable[[Lease, CrawlStats], None] = lambda _lease, _stats: None
@@ -210,7 +210,7 @@ class _LeasePool:
             log.exception("lease.broken", extra={"domain": lease.domain.authority})
             self.result.broken[lease.domain.authority] = repr(error)
         except BaseException:
-            # A crawl releases its domain, but a flow's task that is cancelled before the crawl starts does not.
+            # A crawl releases its domain, but a Prefect task that is canceled before the crawl starts does not.
             await release_lease(store)
             raise
         else:

@@ -52,7 +52,7 @@ class TargetQueue:
 
     @property
     def lookahead(self) -> int:
-        """Return how many pages to select ahead: two batches, or fewer if the delay allows fewer in that time.
+        """Return how many pages to select ahead: two batches, or what the delay allows in twice the maximum batch age.
 
         With a limited budget there are at most LIMITED_AHEAD, so that a killed crawl loses few requests.
         """

@@ -1,6 +1,6 @@
-"""Visit a page: fetch it, parse it, compare it with the last snapshot, and decide what its visit is.
+"""Visit a page: fetch it, parse it, compare it with the last snapshot, and decide the result.
 
-The visit is not stored here; only the entries of sitemaps and feeds are.
+Only the entries of sitemaps and feeds are stored here, not the visit.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ from crawler.engine.requests.requester import Requester, WebRequest
 from crawler.engine.store_port import LeasedStore
 
 MAX_RECENT_TEXTS = 64  # fingerprints of added pages that are remembered
-MIN_ALIKE = 3  # an added page that is similar to this many of them may be a soft 404
+MIN_ALIKE = 3  # an added page that is similar to this many of the remembered ones may be a soft 404
 # Fingerprints (64 bits) are similar if at most this many bits differ. So many differ between short texts that are equal
 # except for an address and a number.
 TOLERANCE_BITS = 16
@@ -74,7 +74,7 @@ class Visitor:
         self.reader, self.parser, self.knowledge = reader, reader.parser, knowledge
         self._recent_texts: deque[Fingerprint] = deque(maxlen=MAX_RECENT_TEXTS)  # of added pages
         self._probe_lock = asyncio.Lock()
-        self._list_lock = asyncio.Lock()  # held while a list is fetched, parsed and admitted: only one is in memory
+        self._list_lock = asyncio.Lock()  # held while a list is fetched, parsed and admitted, to save memory
         self._extra_costs: defaultdict[PageKey, ExtraCost] = defaultdict(ExtraCost)  # of visits in progress
 
     def pop_boilerplate_edit(self, *, at: datetime) -> BoilerplateEdit | None:

@@ -132,7 +132,7 @@ class PageReader:
         return parsed
 
     def update_memory(self, memory: RenderMemory, target: Target, result: PageResult) -> RenderMemory:
-        """Return the rendering memory with this visit added. Failures that are not the page's fault do not count."""
+        """Return the rendering memory with this visit. Failures that are not the page's fault do not count at first."""
         if result.evidence is None:
             return memory
         page = ReadPage(target.url, target.key, derive_template(target.url), result.evidence, result.choice)
@@ -244,7 +244,7 @@ def _is_rendered(target: Target) -> bool:
 
 
 def _build_body(rendered: Rendered, url: Url) -> bytes:
-    """Return the document to store, with the links that only scripts used appended.
+    """Return the document to store. Append links that only scripts use.
 
     If a script navigated to another page at once, return a redirect in the page's markup instead.
     """

@@ -51,7 +51,7 @@ class CircuitBreaker:
         return [*released, visit]
 
     def limit_wait(self, requested_wait: timedelta | None) -> timedelta | None:
-        """Return the part of a page's Retry-After that applies to its whole domain."""
+        """Return the wait for the whole domain after a page's Retry-After, and count long ones."""
         if requested_wait is None or requested_wait <= MAX_PAGE_RETRY_AFTER:
             return requested_wait
         self.long_wait_count += 1
