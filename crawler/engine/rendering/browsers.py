@@ -23,7 +23,7 @@ log = logging.getLogger("recrawl.browser")
 class BrowserSource:
     """The source of the browser: finds it on first use, and logs once if there is none.
 
-    browser_name: the user's setting.  user_agent: the User-Agent that pages see.  timeout: the time limit per page.
+    browser_name: the user's setting.  user_agent: the User-Agent that pages see.  timeout: as in RenderLimits.
     """
 
     def __init__(self, *, browser_name: str | None, user_agent: str, timeout: timedelta) -> None:
