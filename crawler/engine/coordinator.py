@@ -134,8 +134,8 @@ class LeaseCrawler:
     def _compute_not_before(self) -> datetime | None:
         """Return the earliest time at which the domain may be claimed again; None if its due times alone decide.
 
-        If this lease could make requests but found no page for them, the next lease would find none either, so it is
-        delayed. Requested visits arrive through the inbox, which wakes the domain regardless of this time.
+        If this lease could make requests but found no page for them, the next lease is delayed: it would find none
+        either. Requested visits arrive through the inbox, which wakes the domain regardless of this time.
         """
         not_before = self._budget.not_before
         if self.stats.requests or not self._targets.is_exhausted or self._is_ending():

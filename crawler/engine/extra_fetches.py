@@ -49,10 +49,7 @@ async def refetch_page(
     now: datetime,
     knowledge: DomainKnowledge,
 ) -> BlockList | None:
-    """Fetch the page again and return its blocks; None if no request may be sent.
-
-    Return no blocks if the fetch failed or returned another page.  first: the page of the first response.
-    """
+    """Fetch the page again and return its blocks: empty if that fails or it is another page, None without a request."""
     response = await request_url(target.url)
     if response is None:
         return None

@@ -26,8 +26,7 @@ class CrawlResources:
     """The HTTP clients (one may connect to private addresses, one never does), parsers and browser of a process.
 
     prefetched: responses fetched when domains were registered; each counts as the first visit of its page.
-    settings, find_secret, stack: used to open sessions of domains that are special (DomainSettings.is_special); the
-    stack closes their clients.
+    settings, find_secret, stack: used to open sessions of special domains; the stack closes their separate clients.
     """
 
     public_client: "Http"
@@ -41,7 +40,7 @@ class CrawlResources:
     _sessions: dict[int, tuple[Domain, DomainSession]] = field(default_factory=dict)
 
     def choose_client(self, domain: Domain) -> "Http":
-        """Return the shared client for resolving the domain's addresses, and for its requests unless it has its own."""
+        """Return the shared client that resolves the domain's addresses and, without a separate one, sends requests."""
         return self.private_client if domain.settings.allow_private else self.public_client
 
     async def open_session(self, domain: Domain) -> DomainSession | str:

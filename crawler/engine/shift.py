@@ -143,7 +143,7 @@ class _LeasePool:
 
     @property
     def has_free_slot(self) -> bool:
-        """Return whether another lease may start. With max_visits there is only one at a time, to keep it exact."""
+        """Return whether another lease may start. With max_visits, only one runs at a time: the limit is exact."""
         return len(self.running) < (self.settings.concurrent_domains if self.max_visits is None else 1)
 
     @property

@@ -22,7 +22,7 @@ REPORTED_CHANGES = frozenset({Change.ADDED, Change.CHANGED, Change.GONE, Change.
 
 @dataclass(frozen=True, slots=True)
 class NotablePage:
-    """A page to report. reason: why its visit failed; empty if it did not."""
+    """A page to report. reason: why its visit failed; empty if it did not fail."""
 
     url: Url
     reason: str = ""

@@ -1,7 +1,4 @@
-"""Visit a page: fetch it, parse it, compare it with the last snapshot, and decide the result.
-
-Only the entries of sitemaps and feeds are stored here, not the visit.
-"""
+"""Visit a page: fetch, parse and compare it, and decide. Only the entries of sitemaps and feeds are stored here."""
 
 import asyncio
 from collections import defaultdict, deque

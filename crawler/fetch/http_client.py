@@ -37,9 +37,8 @@ T = TypeVar("T")
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 MAX_FRAMING = 8  # maximum received bytes per wanted byte, if only the beginning of a body is wanted
 LOOKUP_DEADLINE = timedelta(seconds=10)
-# What RFC 6265, 6.1, demands at least.
-MAX_COOKIES = 50  # per domain
-MAX_COOKIE_BYTES = 4096  # of one cookie, with its attributes
+MAX_COOKIES = 50  # per domain; RFC 6265, 6.1, demands at least this
+MAX_COOKIE_BYTES = 4096  # of one cookie with its attributes; from the same section
 
 
 class DomainCookies:

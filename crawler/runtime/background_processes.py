@@ -38,7 +38,7 @@ class Child:
 
     @property
     def port(self) -> int:
-        """The port on which it listens."""
+        """The port on which the process listens."""
         return int(self.facts["port"])
 
 

@@ -25,7 +25,7 @@ QUIET = {
 }
 # The settings of workers, runs and other clients, for any server.
 CLIENT = {
-    # While Postgres or the server restarts, changes of a run's state get a 500; without a retry it becomes a zombie.
+    # While Postgres or the server restarts, changes of run states get a 500; without a retry, runs become zombies.
     "PREFECT_CLIENT_RETRY_EXTRA_CODES": "500",
     "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT_SECONDS),
     "PREFECT_WORKER_QUERY_SECONDS": "2",

@@ -75,7 +75,7 @@ def _get_header_values(scope: Scope, name: bytes) -> list[bytes]:
 
 async def _reject(scope: Scope, receive: Receive, send: Send, reason: str) -> None:
     if scope["type"] == "websocket":
-        # Policy violation (RFC 6455); before a connection is accepted, it becomes a 403.
+        # Policy violation (RFC 6455); before the connection is accepted, this becomes a 403.
         await send({"type": "websocket.close", "code": 1008, "reason": reason})
     else:
         await PlainTextResponse(reason, 403)(scope, receive, send)

@@ -141,8 +141,7 @@ def read_recorded_port(file: Path, *, default: int) -> int:
 def ensure_private_folder(home: Path, name: str) -> Path:
     """Return HOME/NAME, create it if needed, and deny access to other users. name: one of HOME_FOLDERS.
 
-    HOME also becomes private, unless it has other contents. Raises StackFailed if the folder cannot be used or belongs
-    to another user.
+    HOME also becomes private, unless it has other contents. Raises StackFailed if the folder cannot be used.
     """
     folder = home / name
     try:

@@ -74,8 +74,7 @@ class ParserHandle:
     async def call(self, request: bytes, *, max_duration: timedelta) -> Reply:
         """Run a request and return the reply.
 
-        Raise ParserLost if the process ends, takes longer than `max_duration` or returns too much; OSError if it does
-        not start.
+        Raise ParserLost if the process ends, takes longer or returns too much, and OSError if it does not start.
         """
         await self.start()
         running = self._running

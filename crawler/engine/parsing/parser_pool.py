@@ -157,8 +157,7 @@ def choose_parser_count() -> int:
 class ParserPool:
     """A pool of parser processes; a context manager.
 
-    processes: how many; 0: parse in this process.  inline_bodies: number of bodies to parse in this process before a
-    parser process is started.
+    processes: how many; 0: parse in this process.  inline_bodies: how many bodies to parse here before one is started.
     Some bodies always need a parser process: PDFs, because native code parses untrusted input; bodies to which a user's
     regular expression or XPath is applied, which may never end; and bodies that a plugin reads.
     """
@@ -208,9 +207,8 @@ class ParserPool:
     ) -> T | None:
         """Run a call that parses this response's body, here or in a parser process, and return its result.
 
-        Return None if the body cannot be parsed within the limits or crashes its parser, or if it needs a parser
-        process and none starts.
-        call: has the keyword `url`, for the log.  party: the domain that the slot is counted for, see FairShares.
+        Return None if the body cannot be parsed within the limits, crashes its parser, or needs a process and none
+        starts.  call: has the keyword `url`, for the log.  party: the domain that the slot is counted for.
         needs_process: whether the body must not be parsed here.  cpu_seconds: None for the limit of a page.
         """
         is_pdf = detect_kind(response.body, response.content_type) == "pdf"

@@ -28,7 +28,7 @@ STATM = Path("/proc/self/statm")  # in pages; the second number is resident, the
 
 
 # Messages are tuples: classes of this script would be pickled as `__main__`, which differs in the parent.
-# Request: a call, the CPU seconds after which SIGPROF ends the process, and the bytes that the call may add to it.
+# Request: a call, the CPU seconds after which SIGPROF ends the process, and the bytes that the call may use.
 Request = tuple[Callable[[], object], float, int]
 # Reply: the result of the call; why there is none, or ""; whether more memory might help; resident bytes after parsing.
 Reply = tuple[object, str, bool, int]

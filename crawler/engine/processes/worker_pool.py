@@ -62,7 +62,7 @@ class WorkerPool:
     async def crawl(self, lease: Lease, *, crawl_locally: CrawlLocally, progress: Progress) -> LeaseResult:
         """Crawl a lease in the process with the fewest leases.
 
-        crawl_locally: crawls it in this process, until the given event is set.  progress: called after each recorded
+        crawl_locally: crawls the lease here, until the given event is set.  progress: called after each recorded
         batch.  Raise WorkerLost if its worker process ended unexpectedly.
         """
         local_lease = _LocalLease(lease, asyncio.Event())

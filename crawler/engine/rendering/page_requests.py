@@ -132,7 +132,7 @@ class ScriptCache:
 
 def _has_destination(request: BrowserRequest, destinations: Collection[str], suffixes: tuple[str, ...]) -> bool:
     """Return whether a request has one of these destinations or, if the browser sends none, one of these suffixes."""
-    if request.destination:  # browsers send it only to secure origins (Fetch Metadata)
+    if request.destination:  # browsers send a destination only to secure origins (Fetch Metadata)
         return request.destination in destinations
     return urlsplit(request.url).path.lower().endswith(suffixes)
 

@@ -79,8 +79,7 @@ class Pacer:
     ) -> None:
         """Wait until the delay is over and the lease lasts long enough; then one request may be sent.
 
-        wait_for_lease: waits until the lease lasts long enough, inside the lock, so that waiting requests do not all
-        start together.
+        wait_for_lease: waits for the lease; called inside the lock, so that waiting requests do not start together.
         is_over: returns whether requests are no longer needed; then return early. The caller must check again.
         """
         if not self.delay and self._free_at <= time.monotonic():

@@ -24,7 +24,7 @@ from playwright.async_api import Browser, Playwright, async_playwright
 PASSED_VARIABLES = {
     *("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "FONTCONFIG_FILE"),
     *("PW_LANG_NAME", "PW_LANG_NAME_VERSION", "PW_CLI_DISPLAY_VERSION"),  # from Playwright to its driver
-    "RECRAWL_STACK",  # `recrawl down` finds the processes of the local stack by it
+    "RECRAWL_STACK",  # by this, `recrawl down` finds the processes of the local stack
 }
 VARIABLE = "RECRAWL_BROWSER"
 # Headless shell first: it needs a third of the CPU time per page.
@@ -53,8 +53,7 @@ class DriverLost(Exception):
     """Playwright's driver did not start, or ended during its start."""
 
 
-# Whether recrawl is starting a driver in this context.
-_is_ours: ContextVar[bool] = ContextVar("recrawl_driver", default=False)
+_is_ours: ContextVar[bool] = ContextVar("recrawl_driver", default=False)  # whether recrawl starts the driver
 # The sandbox to try first.
 BEST_SANDBOX = Sandbox.NAMESPACE if os.geteuid() == 0 else Sandbox.OWN
 _driver_environment = vars(transport)["get_driver_env"]

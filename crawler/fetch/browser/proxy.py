@@ -125,7 +125,7 @@ class LoopbackProxy:
                     return
 
     async def _serve_tunnel(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, authority: str) -> None:
-        """Handle the requests in a TLS tunnel. authority: its destination."""
+        """Handle the requests in a TLS tunnel. authority: the destination of the tunnel."""
         connection = h11.Connection(h11.SERVER)
         while (request := await _read_request(connection, reader)) is not None and request.method != b"CONNECT":
             url = Url(f"https://{authority.removesuffix(':443')}{request.target.decode('ascii')}")

@@ -35,10 +35,7 @@ TEXT = "text/plain; charset=utf-8"
 
 @contextmanager
 def serve_worker_metrics(host: str, port: int, home: Path, *, tag: str, is_alive: Callable[[], bool]) -> Iterator[None]:
-    """Serve the counts and resource usage of the crawl runs of a home.
-
-    tag: the tag of their processes.  is_alive: returns whether /alive responds with success.
-    """
+    """Serve the metrics of the crawl runs of a home. tag: of their processes.  is_alive: the response of /alive."""
     folder = ensure_metrics_folder(home)
 
     def collect() -> Iterator[Metric]:
@@ -103,10 +100,7 @@ class _FamilyCollector(Collector):
 
 @contextmanager
 def serve_metrics(host: str, port: int, *, collect: Collect, is_alive: Callable[[], bool]) -> Iterator[None]:
-    """Serve metrics on a port during the block. Both functions are called in threads.
-
-    Raises StackFailed if the port cannot be used.
-    """
+    """Serve metrics on a port during the block. Both functions run in threads. Raises StackFailed if that fails."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_FamilyCollector(collect))
 

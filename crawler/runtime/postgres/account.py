@@ -107,7 +107,7 @@ def create_user() -> pwd.struct_passwd:
     ways = [way for way in CREATE_COMMANDS if shutil.which(way[-1].split()[0]) is not None]
     message = "neither useradd nor adduser is installed"
     deadline = time.monotonic() + CREATE_SECONDS
-    # Two useradd commands at once would both create it, and the second id would replace the first.
+    # Two useradd commands at once would both create the account, and the second id would replace the first.
     with hold_lock(Path(f"/run/{SERVER_ACCOUNT}.lock")):
         while (user := find_user(SERVER_ACCOUNT)) is None and ways and time.monotonic() < deadline:
             for command in map(str.split, ways[0]):

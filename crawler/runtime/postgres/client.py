@@ -45,7 +45,7 @@ def restore_database(settings: Settings, file: Path) -> Iterator[str]:
     """Restore a dump, upgrade it to the newest schema, and yield the database URL.
 
     An external database must be empty. The embedded one must have no domains, and is created if needed. Raises BadInput
-    if it has any or if there is no such file, and CrawlerError if the file is not a dump.
+    otherwise or if the file does not exist, and CrawlerError if the file is not a dump.
     """
     if not file.is_file():
         raise BadInput(f"{file} is not a file")

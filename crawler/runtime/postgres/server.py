@@ -24,17 +24,14 @@ SHARED_BUFFERS_MB = 2048  # fits a million pages with their links; at most a qua
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """The programs of one installation, for one cluster folder and the account that runs them.
-
-    path, handles: a path to the folder for that account, as from Account.open_path_to.
-    """
+    """The programs of one installation, for one cluster folder and the account that runs them."""
 
     account: Account
     bin: Path
     major: int
     folder: Path
-    path: str
-    handles: tuple[int, ...]
+    path: str  # to the folder, for that account
+    handles: tuple[int, ...]  # see Account.open_path_to
 
     @property
     def data(self) -> Path:

@@ -165,7 +165,7 @@ class _WorkerSupervisor:
             cwd=self.home,  # prefect would read settings from files in the user's folder
             stdin=subprocess.DEVNULL,
             stdout=None if self.shows_output else subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C must not reach it, because the runs are canceled first
+            start_new_session=True,  # Ctrl-C must not reach the worker, because the runs are canceled first
         )
 
     def _end_runs(self, timeout: timedelta) -> None:
