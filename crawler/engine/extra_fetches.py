@@ -49,7 +49,7 @@ async def refetch_page(
     now: datetime,
     knowledge: DomainKnowledge,
 ) -> BlockList | None:
-    """Fetch the page again and return its blocks: empty if that fails or it is another page, None without a request."""
+    """Refetch the page and return its blocks: () if that fails or gets another page, None if no request may be sent."""
     response = await request_url(target.url)
     if response is None:
         return None

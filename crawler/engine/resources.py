@@ -40,7 +40,7 @@ class CrawlResources:
     _sessions: dict[int, tuple[Domain, DomainSession]] = field(default_factory=dict)
 
     def choose_client(self, domain: Domain) -> "Http":
-        """Return the shared client that resolves the domain's addresses and, without a separate one, sends requests."""
+        """Return the shared client for resolving the domain's addresses. A separate client may send its requests."""
         return self.private_client if domain.settings.allow_private else self.public_client
 
     async def open_session(self, domain: Domain) -> DomainSession | str:

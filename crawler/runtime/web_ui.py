@@ -26,9 +26,8 @@ def ensure_web_ui(home: Path, *, database_url: str, report: Report) -> None:
     if running is not None and facts.items() <= running.facts.items() and is_own_server(running.port, key):
         report("Web UI: running")
         return
-    background_processes.end_part(
-        home, background_processes.WEB_UI, timeout_seconds=END_SECONDS
-    )  # an old one may serve another database
+    # An old one may serve another database.
+    background_processes.end_part(home, background_processes.WEB_UI, timeout_seconds=END_SECONDS)
     port = choose_port(home / "run" / "pages-port", default=DEFAULT_PORT, key=f"{home} pages")
     report("Web UI: starting")
     command = [sys.executable, "-m", "crawler", "serve", "--port", str(port), "--quiet"]
@@ -58,9 +57,8 @@ def note_web_ui(home: Path, *, port: int, address: str | None = None) -> Iterato
     address: the origin that browsers use; None for the loopback address.
     """
     own_process = find_process(os.getpid())
-    is_noted = (
-        background_processes.find_child(home, background_processes.USER_WEB_UI) is not None
-    )  # by another terminal
+    # Whether another terminal has written the note.
+    is_noted = background_processes.find_child(home, background_processes.USER_WEB_UI) is not None
     if own_process is None or is_noted:
         yield
         return

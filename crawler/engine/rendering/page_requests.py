@@ -1,4 +1,4 @@
-"""Handle the requests of pages in the browser: send them as requests of the lease, use a cached response, or block."""
+"""Handle the requests of pages in the browser: send them under the lease, respond from a cache, or block them."""
 
 from collections import Counter
 from collections.abc import Collection

@@ -100,7 +100,7 @@ class _FamilyCollector(Collector):
 
 @contextmanager
 def serve_metrics(host: str, port: int, *, collect: Collect, is_alive: Callable[[], bool]) -> Iterator[None]:
-    """Serve metrics on a port during the block. Both functions run in threads. Raises StackFailed if that fails."""
+    """Serve metrics on a port during the block. Raises StackFailed if that fails. Both functions run in threads."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_FamilyCollector(collect))
 

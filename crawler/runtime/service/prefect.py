@@ -18,7 +18,7 @@ from crawler.store import database
 
 
 def deploy(settings: Settings, *, may_upgrade: bool, timeout_seconds: float, report: Report) -> int:
-    """Migrate the database and register the work pool and deployments, unless done. Return how many of these changed.
+    """Migrate the database, register the pool and the deployments. Return the number of new or changed deployments.
 
     may_upgrade: whether to migrate a database that has data; an empty one is always migrated.  timeout_seconds: how
     long to wait for the database and the server.  Raises StackFailed if one of them does not respond in time.
