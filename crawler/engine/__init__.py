@@ -2,6 +2,6 @@
 
 `run_shift` claims domains and crawls several at once. `crawl_lease` crawls one domain and always releases its lease;
 the docstring of `coordinator` explains how the parts work together. `try_page` fetches a page without recording it.
-`diff_versions` compares two stored versions of a page. All requests, also those of registration, go through a
-`PacedServer`. Uses core, fetch, store, settings and clock; used by the CLI, the flows and registration.
+`diff_versions` compares two stored versions of a page. All requests to sites, also those of registration, go
+through a `PacedServer`. Used by app, format, notify and runtime.
 """

@@ -1,4 +1,4 @@
-"""Crawl one domain under a lease: a coordinator, which alone writes to the store, and several fetch workers.
+"""Crawl one domain under a lease: a coordinator, which records the visits, and several fetch workers.
 
 How the parts work together
 ---------------------------
@@ -10,12 +10,12 @@ How the parts work together
   and decide it, and gives the Visit to the CircuitBreaker. Visits that the breaker passes on go to the Recorder.
 - The coordinator first has `prepare_lease` apply the domain's inbox and read robots.txt. Then it loops: refill the
   queue; decide whether failures are the fault of the pages or of the domain; record the batch if it is full or old, or
-  if no worker can continue before; otherwise wait for news. It ends when the lease must end, or when no worker is busy,
-  everything is recorded, and the frontier and the inbox are empty.
+  if no other page can be fetched before; otherwise wait for news. It ends when the lease must end, or when no worker is
+  busy, everything is recorded, no page is due, and the inbox is empty.
 
-Two events connect them: workers wait for `_has_work`, the coordinator waits for `_has_news`. The tasks share nothing
-else except the objects named above. Each object alone changes its own state: the LeaseBudget counts requests and bytes,
-the Pacer keeps the delays, the Visitor keeps the knowledge of the domain.
+Two events connect the tasks: workers wait for `_has_work`, the coordinator waits for `_has_news`. Otherwise the tasks
+share only the objects named above. Only the LeaseBudget debits requests and bytes, only the Pacer keeps the delays, and
+only the Visitor changes the knowledge of the domain.
 
 Invariants: every request is debited from the budget before it is sent. A page is dispatched to one worker, and not
 again until its visit is recorded. A visit is recorded at most once; if it is not recorded, the page is fetched again.
@@ -54,7 +54,7 @@ from crawler.store.claim import EMPTY_LEASE_END, LeaseEnd
 
 log = logging.getLogger("recrawl.lease")
 
-IDLE_PAUSE = timedelta(minutes=1)  # knowledge time before the next claim, after a lease that made no request
+IDLE_PAUSE = timedelta(minutes=1)  # until the next claim, after a lease that made no request (knowledge time)
 RELEASE_DEADLINE = timedelta(seconds=10)
 ERROR_SUSPENSION = timedelta(hours=1)  # after an internal error or a bad pattern, so that other domains get their turn
 MISSING_SECRET_SUSPENSION = timedelta(minutes=10)  # short, since no request is sent
@@ -65,8 +65,8 @@ BAD_PATTERN = "bad_pattern"  # reason of a suspension: a pattern in the domain's
 class CrawlLimits:
     """Limits at which a crawl ends early; visits in progress are still recorded.
 
-    max_visits: the maximum number of visits; None: no limit.  time_limit: the time limit of a crawl run.
-    stop: ends the crawl when set.
+    max_visits: the maximum number of visits.  time_limit: the maximum duration of a crawl run, ignored for a single
+    lease. None: no limit.  stop: ends the crawl when set.
     """
 
     max_visits: int | None = None
@@ -75,7 +75,7 @@ class CrawlLimits:
 
 
 class LeaseCrawler:
-    """The crawl of a domain under one lease.
+    """The crawler of one domain under one lease.
 
     session: the domain's HTTP client, credentials and cookies.  progress: called after each recorded batch.
     """
@@ -95,7 +95,7 @@ class LeaseCrawler:
         self._browsers = resources.browsers
         self._stop = limits.stop
         self.stats = CrawlStats(leases=1)
-        self._is_paused = False  # by the user, since the claim
+        self._is_paused = False  # whether the user has paused the domain since the claim
         self._is_finished = False
         self._has_news = asyncio.Event()  # for the coordinator
         self._has_work = asyncio.Event()  # for the fetch workers
@@ -121,7 +121,7 @@ class LeaseCrawler:
         return self.suspension is not None or self._stop.is_set() or self._is_paused
 
     def build_lease_end(self) -> LeaseEnd:
-        """Return what to give back when the lease ends now. Requests in flight may have been sent and stay debited."""
+        """Return waiting pages to the frontier and build the LeaseEnd. Requests in flight stay debited."""
         self._targets.return_waiting()
         return LeaseEnd(
             self._budget.compute_refund(),
@@ -134,8 +134,8 @@ class LeaseCrawler:
     def _compute_not_before(self) -> datetime | None:
         """Return the earliest time at which the domain may be claimed again; None if its due times alone decide.
 
-        After a lease that could make requests but made none, the next one would find nothing either, so it is delayed.
-        Requested visits arrive through the inbox, which wakes the domain regardless of this time.
+        If this lease could make requests but found no page for them, the next lease is delayed: it would find none
+        either. Requested visits arrive through the inbox, which wakes the domain regardless of this time.
         """
         not_before = self._budget.not_before
         if self.stats.requests or not self._targets.is_exhausted or self._is_ending():
@@ -242,13 +242,13 @@ class LeaseCrawler:
 async def crawl_lease(
     store: LeasedStore, resources: CrawlResources, *, limits: CrawlLimits, progress: Progress
 ) -> LeaseResult:
-    """Crawl a domain under its lease until nothing is due or it must be suspended, then release the lease.
+    """Crawl a domain under its lease until nothing is due or the lease must end, then release the lease.
 
     progress: called after each recorded batch.
     A domain with an invalid pattern is suspended: without the pattern, pages outside of the intended scope would be
-    crawled. A domain with a missing secret is suspended, too: without it, pages may have other content.
+    crawled. A domain with a missing secret is suspended, too: without the secret, pages may have other content.
     Raise LeaseLost if another worker claimed the domain, and StoreUnavailable if the database does not come back.
-    Visits recorded before that are safe; the other pages are fetched again.
+    Visits that were recorded before the error are safe; the other pages are fetched again.
     """
     domain = store.lease.domain
     if domain.settings.problems:
@@ -273,7 +273,7 @@ async def crawl_lease(
 
 
 async def _suspend_domain(store: LeasedStore, reason: str, *, span: timedelta) -> LeaseResult:
-    """Suspend a domain until its user has fixed something, without sending a request."""
+    """Suspend a domain for `span` because of a problem that its user must fix; send no request."""
     stats = CrawlStats(leases=1, outages=Counter([reason]))
     suspension = Suspension(until=store.clock.now() + span, reason=reason, rejections=store.lease.rejections)
     try:
@@ -284,7 +284,7 @@ async def _suspend_domain(store: LeasedStore, reason: str, *, span: timedelta) -
 
 
 async def _suspend_after_error(store: LeasedStore) -> None:
-    """Suspend a domain whose crawl ended with an internal error, so that it does not end every crawl run."""
+    """Suspend a domain whose crawl ended with an internal error, so that not every crawl run meets the error."""
     until, rejections = store.clock.now() + ERROR_SUSPENSION, store.lease.rejections
     with contextlib.suppress(StoreUnavailable, LeaseLost, TimeoutError):
         async with asyncio.timeout(RELEASE_DEADLINE.total_seconds()):
@@ -292,7 +292,7 @@ async def _suspend_after_error(store: LeasedStore) -> None:
 
 
 async def release_lease(store: LeasedStore, end: LeaseEnd = EMPTY_LEASE_END) -> None:
-    """Release the domain, even during cancellation. If this fails, the lease expires later. Idempotent."""
+    """Release the domain, even during cancellation. If this fails, the lease expires later. May be repeated."""
 
     async def release() -> None:
         with contextlib.suppress(StoreUnavailable, TimeoutError):

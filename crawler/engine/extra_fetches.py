@@ -1,4 +1,4 @@
-"""Extra requests: fetch a page again seconds later, probe a missing page, check whether the domain is up."""
+"""Extra requests: fetch a page again seconds later, probe a URL that cannot exist, check whether the domain is up."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -25,7 +25,7 @@ RereadPage = Callable[[Fetched], Awaitable[Parsed | None]]
 async def load_baseline(
     store: LeasedStore, target: Target, response: Fetched, parsed: Parsed, *, parser: DomainParser
 ) -> Baseline | None:
-    """Load the blocks of the page's last snapshot; None if it is not stored or has no readable blocks.
+    """Load the blocks of the page's last snapshot; None if its body is not stored or has no readable blocks.
 
     response, parsed: the page as it is now.
     """
@@ -49,7 +49,7 @@ async def refetch_page(
     now: datetime,
     knowledge: DomainKnowledge,
 ) -> BlockList | None:
-    """Fetch the page again and return its blocks: empty if it was another page, None if no request may be sent."""
+    """Refetch the page and return its blocks: () if that fails or gets another page, None if no request may be sent."""
     response = await request_url(target.url)
     if response is None:
         return None
@@ -64,9 +64,10 @@ async def refetch_page(
 async def probe_not_found(
     target: Target, request_url: RequestUrl, reader: PageReader, *, knowledge: DomainKnowledge, is_rendered: bool
 ) -> TextSketch | None:
-    """Return the domain's response for a URL that cannot exist; None if there is none or the URL may not be fetched.
+    """Fetch a URL that cannot exist and return a sketch of the text of the response.
 
-    is_rendered: whether the response is rendered in a browser.
+    Return None if the URL may not be fetched, or if the response reveals nothing.
+    is_rendered: whether to render the response in a browser.
     """
     # An impossible name in the folder of the target. It begins with a digit because comparisons ignore numbers.
     folder = target.url.partition("?")[0].rpartition("/")[0]
@@ -85,9 +86,9 @@ async def probe_not_found(
 async def settle_pending(
     breaker: CircuitBreaker, request_url: RequestUrl, *, root: Url, knowledge: DomainKnowledge
 ) -> list[Visit]:
-    """Decide whether timeouts and errors are the fault of the pages or of the domain, and return the visits to record.
+    """Decide whether pages or their domain caused the breaker's pending visits, and return the visits to record.
 
-    If the domain works, the pages are at fault.  root: the domain's front page.
+    If the domain responds, the pages are at fault.  root: the URL of the domain's front page.
     """
     is_in_doubt, suspects = breaker.is_in_doubt, breaker.release_as_page_faults()
     are_page_faults = breaker.suspension is None
@@ -95,7 +96,7 @@ async def settle_pending(
         is_root_suspect = any(visit.target.url == root for visit in suspects)
         are_page_faults = not is_root_suspect and await _is_domain_up(request_url, root=root, knowledge=knowledge)
     elif are_page_faults and any(visit.no_response for visit in suspects):
-        # Without a budget for robots.txt, the domain is assumed to work.
+        # If the budget allows no request for robots.txt, the domain is assumed to work.
         response = await request_url(Url(f"{root}robots.txt"))
         are_page_faults = not (isinstance(response, Unreached) and response.reason in NETWORK_FAILURES)
     if not are_page_faults:
@@ -105,7 +106,7 @@ async def settle_pending(
 
 
 async def _is_domain_up(request_url: RequestUrl, *, root: Url, knowledge: DomainKnowledge) -> bool:
-    """Fetch the front page; return whether it responds without a 5xx status."""
+    """Fetch the front page; return whether it responds without a 5xx status. False if it may not be fetched."""
     if find_exclusion(root, depth=0, knowledge=knowledge):
         return False
     response = await request_url(root)

@@ -18,7 +18,7 @@ LIST_LIMITS = RequestLimits(first_bytes=MAX_LIST_BYTES)  # only the beginning of
 
 
 async def admit_list(store: LeasedStore, target: Target, found: UrlList, *, knowledge: DomainKnowledge) -> ListResult:
-    """Admit the entries of a list to the store and return the counts. An unchanged list is skipped."""
+    """Admit the entries of a list to the store and return their counts. An unchanged list is skipped."""
     assert found.kind is not None
     result = ListResult(found.kind, entries=len(found.entries), unusable=found.unusable, finding=found.finding)
     if is_same_list(target, found):
@@ -47,7 +47,7 @@ async def admit_list(store: LeasedStore, target: Target, found: UrlList, *, know
 def find_site_lists(lease: Lease, knowledge: DomainKnowledge, *, tries_default_paths: bool) -> ListChunk:
     """Return the lists that robots.txt names or, if it names none, the default sitemap URLs.
 
-    Lists on other hosts are omitted: they are outside of this domain.
+    Lists outside of this domain, and those that may not be fetched, are omitted.
     """
     urls, found_by = knowledge.rules.sitemaps[:MAX_ROBOTS_SITEMAPS], "robots"
     if not urls and tries_default_paths:

@@ -11,16 +11,15 @@ from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-# glibc maps larger allocations separately and returns them to the system at once. By default it raises this threshold
-# after the first bodies of some megabytes; then fragmentation keeps the process large.
+# glibc maps allocations above this threshold separately and returns them to the system at once. By default it raises
+# the threshold after the first bodies of several megabytes; then fragmentation keeps the process large.
 LARGE_BYTES = 256 << 10
 # Environments of child processes. Importing numpy starts OpenBLAS threads, which are not needed here. Parser processes
 # need the threshold as a variable, because their memory limit applies before their own code runs.
 SINGLE_THREAD_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}
-READER_ENVIRONMENT = SINGLE_THREAD_ENVIRONMENT | {"MALLOC_MMAP_THRESHOLD_": str(LARGE_BYTES)}
+PARSER_ENVIRONMENT = SINGLE_THREAD_ENVIRONMENT | {"MALLOC_MMAP_THRESHOLD_": str(LARGE_BYTES)}
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 _MALLOC_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc only
-
 
 # Where control groups are mounted, and the file that names those of this process.
 CGROUPS, PROCESS_CGROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
@@ -30,7 +29,7 @@ _PATHS = (str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONP
 
 
 def build_child_environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a Python child process."""
+    """Return the environment of a Python child process. extra: additional variables."""
     return {**os.environ, **extra, "PYTHONPATH": os.pathsep.join(_PATHS)}
 
 
@@ -95,7 +94,7 @@ def read_cpu_quota(root: Path, cgroup_file: Path) -> float:
 
 
 def _read_quota(files: Sequence[Path]) -> float:
-    """Return quota divided by period, both in microseconds, from one file (cgroup v2) or two (v1)."""
+    """Return the quota in cores, from one file (cgroup v2) or two (v1); infinity if there is none."""
     try:
         microseconds, period = (word for file in files for word in file.read_text(encoding="ascii").split())
     except (OSError, ValueError):  # root groups have no such files, and a container does not see outer groups
@@ -119,7 +118,7 @@ def prepare_memory() -> None:
 
 
 def trim_memory() -> None:
-    """Collect garbage and return free memory to the system. Takes a few milliseconds after `prepare_memory`."""
+    """Collect garbage and return free memory to the system. If `prepare_memory` was called, it takes milliseconds."""
     gc.collect()
     if _MALLOC_TRIM is not None:
         _MALLOC_TRIM(0)

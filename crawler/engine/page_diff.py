@@ -14,7 +14,7 @@ from crawler.store.database import Database
 from crawler.store.learned.domain_memory import read_mask
 from crawler.store.report import VersionContent
 
-CONTEXT = 1  # unchanged blocks beside a change
+CONTEXT = 1  # unchanged blocks that are included before and after each change
 
 
 async def diff_versions(

@@ -15,9 +15,9 @@ from crawler.plugins import load_plugins
 async def prepare_lease(
     store: LeasedStore, requester: Requester, breaker: CircuitBreaker, *, login: Login | None
 ) -> DomainKnowledge | None:
-    """Apply the domain's inbox and due times, then load its knowledge; return None if it may not be crawled now.
+    """Apply the domain's inbox, then load what is known of the domain; return None if it may not be crawled now.
 
-    In that case the breaker has suspended the domain, or the day's budget is spent.
+    In that case the breaker has suspended the domain, the day's budget is spent, or the crawl hours are closed.
     login: done before any page is fetched; None if the domain needs none.
     """
     await drain_inbox(store)
@@ -33,7 +33,7 @@ async def prepare_lease(
         return None
     knowledge = await load_knowledge(store, robots.rules)
     chunk = find_site_lists(store.lease, knowledge, tries_default_paths=store.settings.probe_sitemaps)
-    if chunk.links:  # add them as pages unless they exist
+    if chunk.links:  # add the lists as pages unless they exist
         await store.admit_list_chunk(chunk)
     return knowledge
 
@@ -47,7 +47,7 @@ async def drain_inbox(store: LeasedStore) -> bool:
 
 
 async def apply_updates(store: LeasedStore) -> bool:
-    """Apply what arrived during the crawl: the inbox, and changed due times such as after a deploy."""
+    """Apply what arrived during the crawl: the inbox, and requests to recompute due times. Return whether any did."""
     return await drain_inbox(store) | await store.update_due_times()
 
 

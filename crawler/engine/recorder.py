@@ -18,7 +18,7 @@ BATCH_BYTES = 8 << 20  # size of bodies and texts at which a batch is recorded, 
 
 
 class Recorder:
-    """The finished visits of one lease, to be recorded. stored: the knowledge of the domain as the store has it."""
+    """The recorder of the finished visits of one lease. stored: what the store knows of the domain."""
 
     def __init__(
         self, store: LeasedStore, budget: LeaseBudget, breaker: CircuitBreaker, stored: DomainKnowledge
@@ -26,8 +26,8 @@ class Recorder:
         self._store, self._budget, self._breaker, self._settings = store, budget, breaker, store.settings
         self._stored = stored
         self._finished: list[Visit] = []
-        self._batch_bytes = 0  # size of their bodies and texts
-        self._oldest_at = 0.0  # when the first of them finished, in monotonic seconds
+        self._batch_bytes = 0  # size of the bodies and texts of these visits
+        self._oldest_at = 0.0  # when the first of these visits finished, in monotonic seconds
 
     @property
     def is_empty(self) -> bool:
@@ -64,7 +64,7 @@ class Recorder:
     async def record(self, visitor: Visitor, *, dispatched: Collection[PageKey]) -> tuple[list[Visit], int, float]:
         """Record the finished visits and the visitor's new knowledge of the domain. dispatched: as in Batch.
 
-        Return the visits, how many new pages they added, and when this renewed the lease (in monotonic seconds).
+        Return the visits, the number of new pages, and when this renewal of the lease was sent (monotonic seconds).
         """
         finished, self._finished, self._batch_bytes = self._finished, [], 0
         visits = await self._store.judge_moves(finished)
@@ -92,7 +92,7 @@ class Recorder:
         return visits, new_pages, since
 
     async def request_renders(self, visitor: Visitor) -> bool:
-        """Request the rendering of pages that waited until no other page is left; return whether there are any."""
+        """Request the rendering of pages that wait until no other page is left; return whether there were any."""
         if not (pages := visitor.pop_pages_to_render(is_exhausted=True)):
             return False
         await self._store.request_renders(pages, visitor.knowledge.renders)

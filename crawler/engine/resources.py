@@ -10,7 +10,7 @@ from crawler.core.domain import Domain
 from crawler.core.http.credentials import SecretReference
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
-from crawler.engine.parsing.parser_pool import ParserPool, choose_reader_count
+from crawler.engine.parsing.parser_pool import ParserPool, choose_parser_count
 from crawler.engine.rendering.browsers import BrowserSource
 from crawler.engine.requests import session as sessions
 from crawler.engine.requests.session import DomainSession, FindSecret, read_environment_secret
@@ -26,7 +26,7 @@ class CrawlResources:
     """The HTTP clients (one may connect to private addresses, one never does), parsers and browser of a process.
 
     prefetched: responses fetched when domains were registered; each counts as the first visit of its page.
-    settings, find_secret, stack: used to open clients for domains with special settings; the stack closes them.
+    settings, find_secret, stack: used to open sessions of special domains; the stack closes their separate clients.
     """
 
     public_client: "Http"
@@ -40,7 +40,7 @@ class CrawlResources:
     _sessions: dict[int, tuple[Domain, DomainSession]] = field(default_factory=dict)
 
     def choose_client(self, domain: Domain) -> "Http":
-        """Return the client for resolving the domain's addresses, and for fetching it if it has no special settings."""
+        """Return the shared client for resolving the domain's addresses. A separate client may send its requests."""
         return self.private_client if domain.settings.allow_private else self.public_client
 
     async def open_session(self, domain: Domain) -> DomainSession | str:
@@ -105,11 +105,11 @@ async def open_resources(
 ) -> AsyncIterator[CrawlResources]:
     """Open the resources until the block ends.
 
-    connections: the maximum over all domains.  find_secret: looks up the secrets that domains refer to.
+    connections: the maximum of each shared client, over all domains.  find_secret: looks up the secrets of domains.
     Raise PluginBroken before anything is opened.
     """
     plugins = load_plugins(settings.plugins)
-    parser_count = choose_reader_count() if settings.parser_processes is None else settings.parser_processes
+    parser_count = choose_parser_count() if settings.parser_processes is None else settings.parser_processes
     async with (
         _build_client(settings, allow_private=False, connections=connections) as public,
         _build_client(settings, allow_private=True, connections=connections) as private,

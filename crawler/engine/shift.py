@@ -31,8 +31,8 @@ T = TypeVar("T")
 
 log = logging.getLogger("recrawl.shift")
 
-FEED_DELAY = timedelta(seconds=1)  # from a record until its changes are in the feed and subscribers are notified
-CLAIM_INTERVAL = timedelta(seconds=5)  # how often to look for domains that became due during the crawl
+FEED_DELAY = timedelta(seconds=1)  # from the record of a batch until its changes are appended to the feed
+CLAIM_INTERVAL = timedelta(seconds=5)  # how often to try to claim domains that became due during the crawl
 
 # Runs the crawl of one lease: called with the lease and the function that crawls it.
 WrapCrawl = Callable[[Lease, Callable[[], Awaitable[LeaseResult]]], Awaitable[LeaseResult]]
@@ -42,7 +42,7 @@ WrapCrawl = Callable[[Lease, Callable[[], Awaitable[LeaseResult]]], Awaitable[Le
 class ShiftHooks:
     """Callbacks for the leases of a shift.
 
-    progress: called after each recorded batch.  wrap_crawl: wraps the crawl of one lease, for example in a flow's task.
+    progress: called after each recorded batch.  wrap_crawl: wraps the crawl of one lease, such as in a Prefect task.
     """
 
     progress: Callable[[Lease, CrawlStats], None] = lambda _lease, _stats: None
@@ -68,7 +68,7 @@ async def run_shift(
     """Claim and crawl domains until none is due or a limit is reached.
 
     holder: the name of the leases' holder.  only: claim only these domains.
-    Raise StoreUnavailable if the database does not come back. A lost lease is counted, not raised.
+    Raise StoreUnavailable if the database does not come back. A lost lease is listed in the result, not raised.
     """
     limits = limits or CrawlLimits()
     await retry_until_available(lambda _: ensure_visit_partition(db, at=clock.now()), about="shift")
@@ -121,9 +121,10 @@ async def _linked_stop(ending: asyncio.Event, limits: CrawlLimits) -> AsyncItera
 class _LeasePool:
     """The concurrent leases of one shift.
 
-    workers: the worker processes that crawl them.  max_visits: the maximum over all leases.  stop: ends all when set.
-    unpublished: domains with recorded changes that are not in the feed yet.  recorded: set while there are any.
-    active_domains: domains being crawled here, even if their leases have expired in the store.
+    workers: crawl the leases, in this process or in worker processes.  max_visits: the maximum over all leases.
+    stop: ends all leases when set.  unpublished: ids of domains with recorded visits whose changes are not in the feed
+    yet.  recorded: set while there are any.  active_domains: ids of domains being crawled here, even if their leases
+    have expired in the store.
     """
 
     db: Database
@@ -142,7 +143,7 @@ class _LeasePool:
 
     @property
     def has_free_slot(self) -> bool:
-        """Return whether another lease may start. With max_visits there is only one at a time, to keep it exact."""
+        """Return whether another lease may start. With max_visits, only one runs at a time: the limit is exact."""
         return len(self.running) < (self.settings.concurrent_domains if self.max_visits is None else 1)
 
     @property
@@ -202,14 +203,14 @@ class _LeasePool:
         except WorkerLost as lost:
             log.warning("worker.lost", extra={"domain": lease.domain.authority, "error": str(lost)})
             self.result.add_lease(lease.domain, LeaseResult(lost.stats, suspension=None))
-            await release_lease(store)  # to be claimed again
+            await release_lease(store)  # so that the domain can be claimed again
         except CrawlerError:
             raise
         except Exception as error:
             log.exception("lease.broken", extra={"domain": lease.domain.authority})
             self.result.broken[lease.domain.authority] = repr(error)
         except BaseException:
-            # A crawl releases its domain, but a flow's task that is cancelled before the crawl starts does not.
+            # A crawl releases its domain, but a Prefect task that is canceled before the crawl starts does not.
             await release_lease(store)
             raise
         else:
@@ -255,7 +256,7 @@ class _LeasePool:
                 self.recorded.set()
 
     async def wait_for_change(self, *, only: Collection[Domain] | None) -> None:
-        """Wait until a lease ends or, if there is a free slot, until a domain can be claimed."""
+        """Wait until a lease ends or, if there is a free slot, until a domain may be claimable."""
         timeout: float | None = None
         if self.has_free_slot:
             delay = await self.compute_claim_wait(only)

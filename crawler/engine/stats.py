@@ -22,7 +22,7 @@ REPORTED_CHANGES = frozenset({Change.ADDED, Change.CHANGED, Change.GONE, Change.
 
 @dataclass(frozen=True, slots=True)
 class NotablePage:
-    """A page to report. reason: why its visit failed; empty if it did not."""
+    """A page to report. reason: why its visit failed; empty if it did not fail."""
 
     url: Url
     reason: str = ""
@@ -32,12 +32,13 @@ class NotablePage:
 class CrawlStats:
     """Counts of one lease or of a whole shift.
 
-    new_pages: pages that were discovered and are unfetched.  reasons: why visits failed; `failed` is their sum.
+    visits: those that sent a request, without absent_lists.  new_pages: pages that were discovered and are unfetched.
+    saved_bytes: bytes not transferred thanks to a 304 or a HEAD.  reasons: why visits failed; `failed` is their sum.
     excluded: pages that are not fetched because of robots.txt or the domain's scope.  rendered: pages that a browser
     rendered.  without_browser: pages that needed rendering while no browser was found.  outages: why domains could not
-    be crawled at all; they are not counted as failed visits.  absent_lists: sitemaps and feeds that never existed at
-    the default URLs.  dead_links: visits of pages that never existed; they are not changes.  dead_link_urls: the first
-    of these that a user added.  notable_pages: the first pages to report for each change; UNKNOWN for failed visits.
+    be crawled at all; outages are no failed visits.  absent_lists: sitemaps and feeds that never existed at the default
+    URLs.  dead_links: visits of pages that never existed; they are not changes.  dead_link_urls: the first dead links
+    that a user added.  notable_pages: the first pages to report for each change; UNKNOWN for failed visits.
     """
 
     visits: int = 0

@@ -1,4 +1,4 @@
-"""The store operations of one lease, each retried while Postgres is unavailable."""
+"""The store operations of one lease. Most are retried while Postgres is unavailable."""
 
 import asyncio
 import logging
@@ -35,17 +35,17 @@ STORE_PATIENCE = timedelta(minutes=10)  # a restart or a failover of Postgres is
 
 @cache
 def _warn_unknown_policy(revisit: str, domain: str, plugins: tuple[str, ...]) -> None:
-    """Warn once that a domain's revisit policy belongs to a plugin that is not configured; the default is used."""
+    """Warn once if no configured plugin has a domain's revisit policy; then the policy `value` is used instead."""
     if not is_known_policy(revisit, plugins):
         log.warning("revisit.unknown", extra={"policy": revisit, "domain": domain, "instead": "value"})
 
 
 class LeasedStore:
-    """The store operations of a crawl under one lease, each retried while Postgres is unavailable.
+    """The store operations of a crawl under one lease, retried while Postgres is unavailable unless noted otherwise.
 
     clock: the source of the knowledge time that is written.  patience: how long to retry; zero: do not retry.
-    Each operation raises LeaseLost if another worker has the domain, and StoreUnavailable if Postgres does not come
-    back in time.
+    Operations that write raise LeaseLost if another worker has the domain. All raise StoreUnavailable if Postgres does
+    not come back in time.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class LeasedStore:
         return self.lease.domain.settings.max_pages or self.settings.max_pages
 
     async def debit(self, max_requests: int, *, waiting: int, spare: Refund) -> Grant:
-        """Debit requests from the day's budgets; see claim.debit."""
+        """Debit requests from the day's budgets; see claim.debit, where `spare` is the refund."""
         paced, shared = self.settings.pace, self.settings.shared_budget
         debit = partial(claim.debit, self._db, self.lease, waiting=waiting, paced=paced, shared=shared)
         # A retry refunds nothing: the first attempt may have refunded the spare bytes already.
@@ -72,19 +72,19 @@ class LeasedStore:
         )
 
     async def drain_inbox(self) -> bool:
-        """Apply a chunk of the domain's inbox; return whether there was any."""
+        """Apply a chunk of the domain's inbox; return whether there was one."""
         drain = partial(record.drain_inbox, self._db, self.lease, defaults=self._defaults, max_pages=self.max_pages)
         return await self._retry_until_available(lambda _: drain(at=self.clock.now()))
 
     async def update_due_times(self) -> bool:
-        """Update the due times of a slice of pages to the current shadow price; return whether there was one."""
+        """Recompute the due times of a slice of the pages if this was requested; return whether it was."""
         update = partial(frontier.update_due_times, self._db, self.lease, defaults=self._defaults)
         return await self._retry_until_available(lambda _: update(at=self.clock.now()))
 
     async def select_targets(self, count: int, requested_only: int, dispatched: Collection[PageKey]) -> list[Target]:
         """Select the pages to fetch now.
 
-        requested_only: how many of them must be pages that a user has requested.
+        count: the maximum number.  requested_only: how many of them must be requested pages or 404s to confirm.
         dispatched: pages that are dispatched already.
         """
         select = partial(frontier.select_targets, self._db, self.lease, dispatched=dispatched, defaults=self._defaults)
@@ -100,7 +100,7 @@ class LeasedStore:
         await self._retry_until_available(lambda _: claim.write_delay(self._db, self.lease, delay=delay))
 
     async def save_robots(self, copy: RobotsCopy, *, changed: bool) -> None:
-        """Store the result of fetching robots.txt. changed: excluded pages are checked again."""
+        """Store the result of fetching robots.txt. changed: if True, excluded pages are checked again."""
         await self._retry_until_available(lambda _: claim.save_robots(self._db, self.lease, copy, changed=changed))
 
     async def load_stored_body(self, target: Target, parsed: Parsed) -> StoredBody | None:
@@ -156,7 +156,8 @@ async def retry_until_available(
     """Call an operation of the store until it succeeds, and return its result.
 
     operation: called with True if it is a retry; then an earlier attempt may have committed.
-    about: a label for the log.  Raise StoreUnavailable when patience is exhausted, or when the caller is ending.
+    about: a label for the log.  is_ending: returns whether to give up early.  Raise StoreUnavailable after `patience`,
+    or when giving up early.
     """
     give_up_at = time.monotonic() + patience.total_seconds()
     retrying = False

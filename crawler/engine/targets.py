@@ -1,4 +1,4 @@
-"""The queue of pages to fetch under a lease: selected ahead of time, returned if they are not fetched."""
+"""The queue of pages to fetch under a lease. Pages are selected ahead of time, and returned if not fetched."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from crawler.engine.requests.lease_budget import LeaseBudget
 from crawler.engine.requests.requester import Requester
 from crawler.engine.store_port import LeasedStore
 
-BATCHES_AHEAD = 2
+BATCHES_AHEAD = 2  # selected and not fetched yet
 # Requests of a limited budget that are debited ahead. If the crawl is killed, they are lost for the day: the next
 # worker cannot refund them, because it is unknown how many were sent.
 LIMITED_AHEAD = 16
@@ -23,9 +23,9 @@ class TargetQueue:
 
     def __init__(self, store: LeasedStore, budget: LeaseBudget, requester: Requester, max_visits: int | None) -> None:
         self._store, self._budget, self._requester, self._settings = store, budget, requester, store.settings
-        self.visits_left = max_visits  # how many more pages may be selected
+        self.visits_left = max_visits  # how many more pages may be selected; None: no limit
         self._waiting: deque[Target] = deque()  # selected and not taken by a worker
-        self._day: date | None = None  # the day on which their requests were debited
+        self._day: date | None = None  # the day on which the requests of the waiting pages were debited
         self._dispatched: set[PageKey] = set()  # selected and not recorded
         self.is_exhausted = False  # whether the last selection found nothing
 
@@ -52,9 +52,9 @@ class TargetQueue:
 
     @property
     def lookahead(self) -> int:
-        """Return how many pages to select ahead: two batches, or as many as the delay allows in the time of two.
+        """Return how many pages to select ahead: two batches, or what the delay allows in twice the maximum batch age.
 
-        With a limited budget they are few, so that a killed crawl loses few requests.
+        With a limited budget there are at most LIMITED_AHEAD, so that a killed crawl loses few requests.
         """
         max_pages, delay = BATCHES_AHEAD * self._settings.max_batch_size, self._requester.pacer.delay
         if self._budget.is_limited:

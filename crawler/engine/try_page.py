@@ -50,7 +50,8 @@ SPENT = "the domain's budget allows no more requests today"
 class TryOptions:
     """Options of a trial.
 
-    again: fetch the page twice more, each time after the domain's delay.  screenshot: render it and take a screenshot.
+    again: fetch the page twice more, each time after the domain's delay.  screenshot: render the page, whatever its
+    rules say, and take a screenshot.
     """
 
     again: bool = False
@@ -65,11 +66,11 @@ class TryResult:
     """The result of a trial.
 
     problem: why the page was not fetched or read; empty if it was.  visit: the visit that a crawl would record.
-    page: the page without scripts and, if needed, rendered in a browser.  no_browser_reason: why no browser was used.
-    all_blocks: the blocks of the page without the user's rules.  view: what remains with all rules.
-    blocks_by_rule: what remains with each rule alone.  baseline: the blocks of the last snapshot, if it is stored.
-    second_fetches: the blocks of the page when fetched again, up to twice.  old_mask: the domain's current noise mask.
-    new_mask: the noise mask after this visit.
+    page: the page without scripts and, if needed, rendered in a browser.  no_browser_reason: why there is no browser.
+    parsed: the page as it would be compared.  all_blocks: its blocks without the user's rules.  view: all rules of the
+    page.  blocks_by_rule: as from DomainParser.parse_by_rule.  baseline: the blocks of the last snapshot, if it is
+    stored.  second_fetches: the blocks of the page when fetched again, up to twice.  old_mask: the domain's current
+    noise mask.  new_mask: the noise mask after this visit.
     """
 
     target: Target
@@ -101,7 +102,7 @@ async def try_page(
 ) -> TryResult:
     """Fetch a page of the domain once, without recording a visit.
 
-    The domain's delay, its daily budget and its robots.txt are updated as by any other request.
+    The request respects and updates the domain's delay, its daily budget and its stored robots.txt, as any other.
     """
     target = await read_target(db, domain, url)
     if domain.settings.problems:
@@ -157,7 +158,7 @@ class _Trial:
         self._reader = PageReader(self._parser, self.renderer, settings, takes_screenshots=screenshot, is_trial=True)
 
     def build_lease_end(self) -> LeaseEnd:
-        """Return what to give back when the lease ends now."""
+        """Build the LeaseEnd for an end of the lease now."""
         is_shared = self._store.settings.shared_budget.is_limited
         return LeaseEnd(self.budget.compute_refund(), wait=self._requester.pacer.wait, is_shared=is_shared)
 

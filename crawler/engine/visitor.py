@@ -1,4 +1,4 @@
-"""Visit a page: fetch it, parse it, compare it with the last snapshot and decide. Nothing is stored here."""
+"""Visit a page: fetch, parse and compare it, and decide. Only the entries of sitemaps and feeds are stored here."""
 
 import asyncio
 from collections import defaultdict, deque
@@ -35,9 +35,9 @@ from crawler.engine.requests.requester import Requester, WebRequest
 from crawler.engine.store_port import LeasedStore
 
 MAX_RECENT_TEXTS = 64  # fingerprints of added pages that are remembered
-MIN_ALIKE = 3  # an added page that is similar to this many of them may be a soft 404
-# Fingerprints of 64 bits that differ in at most this many are similar: as many as short texts that differ only in an
-# address and a number.
+MIN_ALIKE = 3  # an added page that is similar to this many of the remembered ones may be a soft 404
+# Fingerprints (64 bits) are similar if at most this many bits differ. So many differ between short texts that are equal
+# except for an address and a number.
 TOLERANCE_BITS = 16
 
 
@@ -71,11 +71,11 @@ class Visitor:
         self.reader, self.parser, self.knowledge = reader, reader.parser, knowledge
         self._recent_texts: deque[Fingerprint] = deque(maxlen=MAX_RECENT_TEXTS)  # of added pages
         self._probe_lock = asyncio.Lock()
-        self._list_lock = asyncio.Lock()  # held while a list is fetched, parsed and admitted: only one is in memory
+        self._list_lock = asyncio.Lock()  # held while a list is fetched, parsed and admitted, to save memory
         self._extra_costs: defaultdict[PageKey, ExtraCost] = defaultdict(ExtraCost)  # of visits in progress
 
     def pop_boilerplate_edit(self, *, at: datetime) -> BoilerplateEdit | None:
-        """Return the boilerplate change of the whole site that is due to be reported, if any, and mark it reported."""
+        """Return the change of the site's boilerplate that is due to be reported, if any, and mark it as reported."""
         edit, mask = pop_boilerplate_edit(self.knowledge.mask, at=at)
         self.knowledge = replace(self.knowledge, mask=mask)
         return edit
@@ -90,7 +90,7 @@ class Visitor:
         return pages
 
     async def visit_page(self, target: Target) -> Visit | None:
-        """Visit a page; return None if the visit was not started, or the lease ended before it finished."""
+        """Visit a page; return None if its request could not be sent, because the lease ends or the budget is spent."""
         try:
             visit = await self._fetch_and_decide(target)
         finally:
@@ -155,7 +155,7 @@ class Visitor:
         return build_list_visit(target, response, url_list, list_result, now=now)
 
     async def visit_by_head(self, target: Target) -> Visit | None:
-        """Send a HEAD request, and fetch the body only if length or date differ. The second request is reserved."""
+        """Send a HEAD request; unless length and validators are unchanged, fetch the body with the reserved request."""
         day = self.requester.day
         head = await self.requester.fetch_target(WebRequest(target.url, method="HEAD"))
         if head is None:
@@ -178,7 +178,7 @@ class Visitor:
         return replace(visit, head_outcome=judge_head(head, response))
 
     async def log_in_if_required(self, target: Target, response: Response, *, logins: int) -> Response:
-        """Return the response or, if it requires a login, log in and return the response after that.
+        """Return the response or, if it requires a login, log in, fetch the page again and return the new response.
 
         logins: the number of logins before the request.
         A response that still requires a login becomes a 401, so that it is neither a version nor a move of the page.
@@ -213,7 +213,7 @@ class Visitor:
     async def _decide_reading(
         self, target: Target, response: Response, parsed: Parsed | None, *, now: datetime, is_shell: bool = False
     ) -> Visit:
-        """Return the visit for one reading of a response. parsed: the parsed page; None if there is no body.
+        """Return the visit for one reading of a response. parsed: the page; None if there is no new body to parse.
 
         is_shell: the page is an application shell that scripts have not filled yet. Shells are all alike, so they are
         no evidence for boilerplate, nor for soft 404s if the pages need a browser.
@@ -270,17 +270,17 @@ class Visitor:
         is_rendered: whether to render the response in a browser, as the page in doubt was.
         """
         last = self.knowledge.soft_errors.probed_at
-        is_later = bool(target.soft_errors and last and target.last_visit_at and target.last_visit_at <= last)
+        caused_last = bool(target.soft_errors and last and target.last_visit_at and target.last_visit_at <= last)
         soft_errors = record_probe_sent(self.knowledge.soft_errors, now=self.clock.now())
         self.knowledge = replace(self.knowledge, soft_errors=soft_errors)
         request_url, known = partial(self.fetch_extra, target), self.knowledge
         absent = await probe_not_found(target, request_url, self.reader, knowledge=known, is_rendered=is_rendered)
         if absent is not None:
-            soft_errors = record_probe_response(self.knowledge.soft_errors, absent, keep_good_count=is_later)
+            soft_errors = record_probe_response(self.knowledge.soft_errors, absent, keep_good_count=caused_last)
             self.knowledge = replace(self.knowledge, soft_errors=soft_errors)
 
     async def check_validators(self, visit: Visit) -> Visit:
-        """Check whether doubtful validators would have hidden the visit's change, and note it in the visit."""
+        """Check whether doubtful validators would have hidden the visit's change; return the visit with the result."""
         doubtful = choose_validators_to_verify(visit)
         if doubtful == NO_VALIDATORS or self.requester.is_stopping:
             return visit
@@ -290,7 +290,7 @@ class Visitor:
         return replace(visit, refused_304=not isinstance(response, NotModified))
 
     def _is_like_recent(self, visit: Visit) -> bool:
-        """Return whether unusually many recent added pages are similar to this one, and remember its text."""
+        """Return whether at least MIN_ALIKE recently added pages are similar to this one, and remember its text."""
         text = visit.snapshot.version.fingerprint if visit.change is Change.ADDED and visit.snapshot else None
         if text is None:
             return False

@@ -2,7 +2,7 @@
 
 `Http` sends one request with limits on sizes, times and addresses (`guard` checks each address on connection). It
 returns failures of the web as values and never raises for them. `DomainCookies` is the cookie jar of one domain,
-`Proxy` an HTTP proxy, `build_ssl_context` sets the trusted certificates. `WebhookClient` sends messages to a user's
+`Proxy` an HTTP proxy, `build_ssl_context` selects the trusted certificates. `WebhookClient` sends messages to a user's
 receivers. `guard_sockets` checks addresses in a process whose libraries open their own sockets. Uses only core.
 """
 

@@ -31,7 +31,7 @@ _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})(?: |\r)")
 MAX_HEADER_BYTES = 16 * 1024  # of one line; content security policies and cookies may exceed 8 kB
 MAX_HEADERS = 128
 MAX_INTERIM = 16  # interim responses (1xx) to one request; a server that sends more is broken
-MAX_STALE_CONNECTIONS = 16  # closed idle connections in a row; no more can be open, so then the server is at fault
+MAX_STALE_CONNECTIONS = 16  # attempts on idle connections that the server has closed; then the request fails
 BODY_DETAILS = {
     FailureReason.TOO_LARGE: "the body exceeds the size limit, compressed or decompressed",
     FailureReason.RESET: "the compressed body ends early",
@@ -80,7 +80,7 @@ class Proxy:
 class Exchange:
     """The facts of one request that aiohttp does not report."""
 
-    began_at: float  # when the request was sent, once there is a connection
+    began_at: float  # loop time when the request was sent; until there is a connection, when the wait for it began
     max_bytes: int = 0  # how many bytes may be received in addition to the head of the response
     public_only: bool = False
     address: str | None = None
@@ -91,19 +91,19 @@ class Exchange:
     wire_bytes: int = 0  # all received bytes
     interim_count: int = 0  # interim responses (1xx)
     head_bytes: int | None = None  # size of the final response's head, once received
-    is_framed: bool = False  # whether the body is chunked
+    is_chunked: bool = False  # whether the body is in chunks
     excess: tuple[FailureReason, str] | None = None  # why reading was stopped
 
     @property
     def received_bytes(self) -> int:
         """Return the received bytes of the body, its chunk framing and interim responses."""
-        if not self.is_framed and not self.interim_count:
+        if not self.is_chunked and not self.interim_count:
             return self.body_bytes
         return max(self.body_bytes, self.wire_bytes - (self.head_bytes or 0))
 
     def reset_counts(self) -> None:
         """Restart counting for a new request on this connection."""
-        self.wire_bytes, self.interim_count, self.head_bytes, self.is_framed = 0, 0, None, False
+        self.wire_bytes, self.interim_count, self.head_bytes, self.is_chunked = 0, 0, None, False
 
     def count_bytes(self, size: int) -> None:
         """Count received bytes and check them against the limits."""
@@ -123,7 +123,7 @@ class Exchange:
             return
         fields = sum(len(name) + len(value) + len(b": \r\n") for name, value in message.raw_headers)
         self.head_bytes = len(f"HTTP/1.1 {message.code} {message.reason}\r\n\r\n") + fields
-        self.is_framed = message.chunked
+        self.is_chunked = message.chunked
 
 
 # A request runs in one task from fetch to socket, so a context variable can pass it through aiohttp.
@@ -274,7 +274,7 @@ async def retry_if_stale(request: aiohttp.ClientRequest, handler: aiohttp.Client
 
 
 def build_ssl_context(*, ca_file: str = "", insecure: bool = False) -> ssl.SSLContext | None:
-    """Build an SSL context that trusts only the certificates of a file, or any if insecure; None for the defaults.
+    """Build an SSL context that trusts only the certificates of a file, or any if insecure; None if neither is set.
 
     Raise OSError if the file cannot be read or contains no certificate (ssl.SSLError).
     """

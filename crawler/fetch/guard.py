@@ -34,11 +34,11 @@ _NEVER_4 = tuple(
         "100.100.100.200/32",  # metadata service of Alibaba Cloud
         "169.254.0.0/16",  # link-local, and metadata services of most clouds
         "192.0.0.0/24",  # protocol assignments, and metadata service of Oracle Cloud
-        "192.0.2.0/24",  # this and two below: documentation
+        "192.0.2.0/24",  # documentation
         "192.88.99.0/24",  # 6to4 relays
         "198.18.0.0/15",  # benchmarks
-        "198.51.100.0/24",
-        "203.0.113.0/24",
+        "198.51.100.0/24",  # documentation
+        "203.0.113.0/24",  # documentation
         "224.0.0.0/4",  # multicast
         "240.0.0.0/4",  # reserved, and broadcast
     )
@@ -50,7 +50,7 @@ _NEVER_6 = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "3fff::/20")))
 _NAT64 = IPv6Network("64:ff9b::/96")  # IPv4 addresses as seen from an IPv6-only network
 # ISATAP (RFC 5214, 6.1) puts an IPv4 address after 0:5efe, or after 200:5efe if the address is globally unique.
 _ISATAP = 0x00005EFE
-_NOT_UNIVERSAL = 0xFDFFFFFF
+_WITHOUT_UNIVERSAL_BIT = 0xFDFFFFFF
 
 
 class ForbiddenAddressError(OSError):
@@ -67,7 +67,7 @@ def find_refusal(address: str, *, allow_private: bool) -> str | None:
         parsed = ip_address(address.partition("%")[0])
     except ValueError:
         return NOT_AN_ADDRESS
-    addresses = _extract_carried(parsed) if isinstance(parsed, IPv6Address) else (parsed,)
+    addresses = _extract_embedded(parsed) if isinstance(parsed, IPv6Address) else (parsed,)
     return next(filter(None, (_judge_address(each, allow_private=allow_private) for each in addresses)), None)
 
 
@@ -135,23 +135,23 @@ def open_socket(info: AddressInfo, *, allow_private: bool) -> socket.socket:
     return socket.socket(family=family, type=kind, proto=protocol)
 
 
-def _extract_carried(address: IPv6Address) -> tuple[IPv4Address | IPv6Address, ...]:
+def _extract_embedded(address: IPv6Address) -> tuple[IPv4Address | IPv6Address, ...]:
     """Return the addresses by which an address is judged: the embedded ones, or else itself."""
     if address.ipv4_mapped is not None:
         return (address.ipv4_mapped,)
     if address in _NAT64:
         return (IPv4Address(int(address) & 0xFFFFFFFF),)
     network = address if address.sixtofour is None else address.sixtofour
-    if int(address) >> 32 & _NOT_UNIVERSAL == _ISATAP:
-        return network, IPv4Address(int(address) & 0xFFFFFFFF)  # which is reached through that network
+    if int(address) >> 32 & _WITHOUT_UNIVERSAL_BIT == _ISATAP:  # the embedded address is reached through the network
+        return network, IPv4Address(int(address) & 0xFFFFFFFF)
     return (network,)
 
 
 def guard_sockets(*, allow_private: bool) -> list[str]:
-    """Restrict all sockets of this process to allowed addresses. It cannot be undone.
+    """Restrict all sockets of this process to allowed addresses, permanently.
 
     Return a list to which each refusal is appended, such as "127.0.0.1 is a private address", because libraries replace
-    the exception. allow_private: allow private and loopback addresses and Unix sockets; cloud metadata never.
+    the exception. allow_private: allow private and loopback addresses and Unix sockets, but never cloud metadata.
     """
     refusals: list[str] = []
 

@@ -37,8 +37,8 @@ T = TypeVar("T")
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 MAX_FRAMING = 8  # maximum received bytes per wanted byte, if only the beginning of a body is wanted
 LOOKUP_DEADLINE = timedelta(seconds=10)
-MAX_COOKIES = 50  # per domain; the minimum that RFC 6265, 6.1, demands
-MAX_COOKIE_BYTES = 4096  # of one cookie; from the same section
+MAX_COOKIES = 50  # per domain; RFC 6265, 6.1, demands at least this
+MAX_COOKIE_BYTES = 4096  # of one cookie with its attributes; from the same section
 
 
 class DomainCookies:
@@ -68,14 +68,14 @@ class DomainCookies:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Http:
-    """An HTTP client that follows no redirects and keeps only connections and resolved addresses.
+    """An HTTP client that follows no redirects. Between requests it keeps only connections and resolved addresses.
 
     user_agent: the whole header; it should name a page or an address by which site owners can contact you.
     allow_private: allow private and loopback addresses; link-local ones (cloud metadata) are never allowed.
     max_body_bytes: limit of a body, compressed and decompressed; a larger one is TOO_LARGE.
     connections: maximum number open at once, for all domains; further requests wait while their deadlines run.
     ssl_context: the trusted certificates; None: the system's.  proxy: used for all requests; hosts are still resolved
-    and checked here. Use it in `async with`, with any number of tasks.
+    and checked here. Use the client in `async with`, with any number of tasks.
     """
 
     user_agent: str
@@ -126,7 +126,7 @@ class Http:
         limits: RequestLimits = DEFAULT_LIMITS,
         auth: RequestAuth = NO_AUTH,
     ) -> BrowserResponse | Unreached:
-        """Send a page's own request with all its headers, with the limits and address checks of `fetch`."""
+        """Send a request of a page in the browser with its headers, with the limits and address checks of `fetch`."""
         assert self._session is not None, "use Http in `async with`"
         exchange = _begin_exchange(self.max_body_bytes, limits)
         return await self._run_bounded(exchange, self._relay_request(request, exchange, auth), deadline)

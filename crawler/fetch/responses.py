@@ -19,8 +19,8 @@ _ASCII = "".join(map(chr, range(0x21, 0x7F)))
 
 ACCEPTED_ENCODINGS = "gzip, deflate"  # supported by every server; better ones are not in the standard library
 
-MAX_LAYERS = 3
-MAX_MEMBERS = 64  # concatenated members of a gzip body; decoding copies the rest for each, so thousands are an attack
+MAX_LAYERS = 3  # encodings of one body
+MAX_MEMBERS = 64  # concatenated members of a gzip body; each costs a copy of the rest, so thousands are an attack
 _GZIP = 16 + zlib.MAX_WBITS
 _UNSUPPORTED_ENCODINGS = frozenset({"br", "zstd", "compress", "x-compress", "dcb", "dcz"})  # known, but not accepted
 
@@ -52,7 +52,7 @@ def build_fetched(response: aiohttp.ClientResponse, url: Url, body: bytes, excha
 def build_not_modified(
     response: aiohttp.ClientResponse, exchange: Exchange, *, is_conditional: bool
 ) -> NotModified | Unreached:
-    """Build a 304 response, or garbage if the request was not conditional (RFC 9110, 15.4.5)."""
+    """Build a 304 response, or an Unreached (GARBAGE) if the request was not conditional (RFC 9110, 15.4.5)."""
     if not is_conditional:
         return build_unreached(FailureReason.GARBAGE, "status 304 for a request without validators", exchange)
     return NotModified(
@@ -146,8 +146,8 @@ def decode_body(body: bytes, encoding: str, *, limit_bytes: int, is_part: bool =
     encoding: the Content-Encoding header; several encodings are undone from last to first. Unknown ones such as "utf-8"
     are ignored, as in browsers.
     is_part: whether the beginning is enough; then a body that ends early or is too large is cut.
-    Reasons: RESET if it ends early; TOO_LARGE if it exceeds limit_bytes, which are never exceeded in memory; GARBAGE if
-    it is not in its encoding.
+    Reasons: RESET if the body ends early; TOO_LARGE if more than limit_bytes would be decompressed; GARBAGE if the body
+    is not in its encoding, or the encoding is not supported.
     """
     layers = [name for name in (part.strip().lower() for part in encoding.split(",")) if name]
     if not body or not layers:

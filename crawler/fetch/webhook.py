@@ -13,7 +13,7 @@ from yarl import URL
 
 from crawler.fetch import guard
 
-MAX_READ_BYTES = 4096  # of a response; it is read only to reuse the connection
+MAX_READ_BYTES = 4096  # of a response, which is read only to reuse the connection
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Background processes that outlive their command; HOME/run has notes of them, and HOME/logs has their logs."""
+"""Background processes that outlive their command, with a note (a JSON file) in HOME/run and a log in HOME/logs."""
 
 import hashlib
 import json
@@ -31,14 +31,14 @@ END_SECONDS = 30  # from SIGTERM to SIGKILL
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A process that this or an earlier command started, with the facts of its note."""
+    """A process that this or an earlier command started. facts: what its note says, such as the port."""
 
     process: Process
     facts: Mapping[str, str]
 
     @property
     def port(self) -> int:
-        """The port on which it listens."""
+        """The port on which the process listens."""
         return int(self.facts["port"])
 
 
@@ -47,7 +47,7 @@ def start_child(
 ) -> Child:
     """Start a background process in a new session and write its note.
 
-    Its log is private. The folders of logs and notes must exist.
+    environment: additional variables. The folders of logs and notes must exist; the log is private.
     """
     log = get_log_file(home, name)
     log.touch(mode=0o600)
@@ -63,7 +63,7 @@ def start_child(
             start_new_session=True,
             umask=OTHERS_MODE,
         )
-    # Reads its exit code if it ends before this process, because otherwise it would stay a zombie.
+    # If the child ends before this process, the thread reads its exit code; otherwise it would stay a zombie.
     threading.Thread(target=child.wait, daemon=True).start()
     started = Child(find_process(child.pid) or Process(child.pid, "ended at once"), facts)
     write_note(home, name, started)
@@ -87,7 +87,7 @@ def write_note(home: Path, name: str, child: Child) -> None:
 
 
 def find_child(home: Path, name: str) -> Child | None:
-    """Return the process of a note if it is still running."""
+    """Return the process of a note; None if there is no valid note or the process has ended."""
     try:
         content = json.loads(get_note_file(home, name).read_text(encoding="utf-8"))
         child = Child(Process(content["pid"], content["start_id"]), content["facts"])
@@ -107,14 +107,14 @@ def hash_secret(text: str) -> str:
 
 
 def read_last_line(home: Path, name: str) -> str:
-    """Return the last line that a process wrote, for an error of one line."""
+    """Return the last line of a process's log, for an error message of one line."""
     log = get_log_file(home, name)
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
     return f"{lines[-1] if lines else 'its log is empty'} (see {log})"
 
 
 def ensure_tag(home: Path, name: str = STACK_TAG) -> str:
-    """Return the permanent tag of this home's stack or service, which is also the prefix of its lease holders."""
+    """Return the permanent tag of the stack or service of `home`. The names of its lease holders begin with the tag."""
     return ensure_secret(home / "run" / name, lambda: secrets.token_hex(8))
 
 
@@ -133,7 +133,7 @@ def list_tagged(tag: str, *, part: str | None = None) -> list[Process]:
 
 
 def end_part(home: Path, name: str, *, timeout_seconds: float = END_SECONDS) -> None:
-    """End the processes of a part, even without a note, because the command may have been killed before writing it."""
+    """End the processes of a part, even without a note: the command may have been killed before it wrote the note."""
     end_processes(list_tagged(ensure_tag(home), part=name), timeout_seconds=timeout_seconds)
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from crawler.runtime.background_processes import TAG
 from crawler.runtime.keys.home_keys import list_own_origins
 
-POOL = "recrawl"
-WATCH_PATH = "/recrawl/run/"
+POOL = "recrawl"  # the work pool
+WATCH_PATH = "/recrawl/run/"  # the redirect page of a run, see host_check.py
 HEARTBEAT_SECONDS = 30  # the minimum of Prefect
 
 # No telemetry, advertisements, update checks or prompts.
@@ -23,9 +23,9 @@ QUIET = {
     "PREFECT_CLI_PROMPT": "false",
     "PREFECT_LOGGING_COLORS": "false",
 }
-# The settings of runs, for any server.
+# The settings of workers, runs and other clients, for any server.
 CLIENT = {
-    # While Postgres or the server restarts, state calls get a 500; without a retry the run becomes a zombie.
+    # While Postgres or the server restarts, changes of run states get a 500; without a retry, runs become zombies.
     "PREFECT_CLIENT_RETRY_EXTRA_CODES": "500",
     "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": str(HEARTBEAT_SECONDS),
     "PREFECT_WORKER_QUERY_SECONDS": "2",
@@ -55,7 +55,7 @@ SERVER = {
 
 @dataclass(frozen=True, slots=True)
 class PrefectApi:
-    """The API of a Prefect server. auth: its auth string user:password, or None."""
+    """The API of a Prefect server. auth: its auth string, as user:password; None if it needs none."""
 
     url: str
     auth: str | None = field(default=None, repr=False)
@@ -81,10 +81,10 @@ def build_server_environment(home: Path, *, port: int, auth: str, url: str, keep
         "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": str(int(keep_runs.total_seconds())),
         "PREFECT_SERVER_API_AUTH_STRING": auth,
         "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": ",".join(list_own_origins(port)),
-        # The variable instead of the flag, because the UI calls the API at this port.
+        # As a variable instead of an option, because the UI calls the API at this port.
         "PREFECT_SERVER_API_PORT": str(port),
         "PREFECT_SERVER_DATABASE_CONNECTION_URL": url.replace("postgresql://", "postgresql+asyncpg://", 1),
-        # Otherwise it writes the files of its UI, which contain the port, into the installed package.
+        # Otherwise the server writes the files of its UI, which contain the port, into the installed package.
         "PREFECT_SERVER_UI_STATIC_DIRECTORY": str(home / "prefect" / "ui"),
     }
     return build_client_environment(home, PrefectApi(build_api_url(port), auth)) | SERVER | overrides
@@ -96,8 +96,8 @@ def build_worker_environment(home: Path, api: PrefectApi, *, tag: str, database_
         TAG: tag,
         "RECRAWL_HOME": str(home),
         "RECRAWL_DATABASE_URL": database_url,
-        "TMPDIR": str(home / "tmp"),  # Prefect uses one folder name for the files of runs of all users
-        # Runs are started as "python", which must be this one.
+        "TMPDIR": str(home / "tmp"),  # in /tmp, Prefect would use the same folder for the runs of all users
+        # Runs are started as `python`, which must be this interpreter.
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
     }
 

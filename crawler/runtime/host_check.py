@@ -1,6 +1,6 @@
 """Checks of Host and Origin in front of the Prefect server, and a redirect page to its runs.
 
-Without the checks, pages of other sites could make the user's browser send requests to it, by DNS rebinding.
+Without the checks, pages of other sites could make the user's browser send requests to the server, by DNS rebinding.
 
 The redirect page opens a run with or without an earlier login to Prefect. Prefect's own page of a run shows an error
 without a login, and its login page always asks for the password. Only a page of the same origin can read from the
@@ -44,9 +44,9 @@ HEADERS = {
 
 
 def require_own_address(app: ASGIApp, *, port: int, auth: str) -> ASGIApp:
-    """Return the application behind a check of Host and Origin. It also serves the proof that it knows the auth string.
+    """Return the application behind a check of Host and Origin, with the redirect page and a proof of the auth string.
 
-    The redirect page to a run needs no authentication, because it contains no data.
+    For the proof, see home_keys.py. The redirect page needs no authentication, because it contains no data.
     """
     hosts = {host.encode() for host in list_own_hosts(port)}
     origins = {origin.encode() for origin in list_own_origins(port)}
@@ -75,14 +75,14 @@ def _get_header_values(scope: Scope, name: bytes) -> list[bytes]:
 
 async def _reject(scope: Scope, receive: Receive, send: Send, reason: str) -> None:
     if scope["type"] == "websocket":
-        # Policy violation (RFC 6455); before a connection is accepted, it becomes a 403.
+        # Policy violation (RFC 6455); before the connection is accepted, this becomes a 403.
         await send({"type": "websocket.close", "code": 1008, "reason": reason})
     else:
         await PlainTextResponse(reason, 403)(scope, receive, send)
 
 
 def is_watch_path(path: str) -> bool:
-    """Return whether a path is that of the redirect page of a run."""
+    """Return whether a path is a redirect page to a run."""
     run_id = path.removeprefix(WATCH_PATH)
     with suppress(ValueError):
         return path.startswith(WATCH_PATH) and str(UUID(run_id)) == run_id

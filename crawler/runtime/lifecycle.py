@@ -1,4 +1,4 @@
-"""Start of the missing parts of the local stack, and stop of everything that was started."""
+"""Start the missing parts of the local stack, and stop everything that was started."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ from crawler.store.domains import expire_leases
 
 DEPLOYMENTS = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
 RETRY_SECONDS = 10
-CANCEL_SECONDS = 120  # for a run to record its visits in progress; by default no request takes longer than 20
+CANCEL_SECONDS = 120  # for runs to record their visits in progress; by default, no request takes longer than 20
 
 
 def start_stack(settings: Settings, *, report: Report, deployments: Path = DEPLOYMENTS) -> Stack:
@@ -77,7 +77,7 @@ def _start_parts(home: Path, settings: Settings, *, deployments: Path, report: R
         return ensure_server(home, settings, database_url=url, report=report)
 
     server = start_server() if external is None else None
-    # In parallel with the start of the server; this and the import of prefect take about as long.
+    # While the server starts, which takes about as long as this and the import of prefect.
     if settings.database_url is None:
         prepare_schema(database_url, may_upgrade=True)
     os.environ.update(build_client_environment(home, _choose_api(home, server, external)))
@@ -111,7 +111,7 @@ def _ensure_database(home: Path, name: str, *, report: Report) -> str:
 async def register_deployments(api: PrefectApi, deployments: Path, *, database_url: str, is_ours: bool) -> int:
     """Register the deployments, with the domains in their forms. Return the number of new or changed deployments.
 
-    is_ours: whether the server belongs to this home.
+    deployments: the prefect.yaml.  is_ours: whether the server belongs to this home.
     """
     from crawler.runtime.prefect.api import ensure_deployments, offer_domains, open_client
 
@@ -141,7 +141,7 @@ def _ensure_worker(
 
 
 def clean_up(tag: str, *, excluding: Process | None = None, database_url: str, report: Report) -> None:
-    """End the processes of a dead worker, or of one for another server, and release the leases of its runs."""
+    """End the tagged processes of a dead worker or of one for another server, and release the leases of its runs."""
     background_processes.end_processes([each for each in background_processes.list_tagged(tag) if each != excluding])
 
     async def free_leases() -> int:
@@ -170,7 +170,7 @@ def _stop_parts(home: Path, settings: Settings, *, report: Report) -> bool:
     if worker is not None:
         report("Worker: stopping")
         background_processes.end_processes([worker.process])
-    # Including orphans and runs that have not ended in time.
+    # This includes orphans and runs that have not ended in time.
     background_processes.end_processes(
         [each for each in background_processes.list_tagged(tag) if server is None or each != server.process]
     )
@@ -192,7 +192,7 @@ def _stop_parts(home: Path, settings: Settings, *, report: Report) -> bool:
 
 
 def _cancel_runs(api: PrefectApi, only: set[UUID] | None, *, report: Report) -> Sequence[UUID]:
-    """Cancel runs and wait for their end, so that they release their leases. Return them. only: None for all."""
+    """Cancel runs and wait a while until they have ended and released their leases. Return them. only: None for all."""
     from crawler.runtime.prefect.api import cancel_runs, list_still_live
 
     cancelled = live_runs = asyncio.run(cancel_runs(api, only=only))

@@ -28,25 +28,25 @@ class Process:
     start_id: str
 
     def is_running(self) -> bool:
-        """Return whether it still runs; a zombie does not."""
+        """Return whether the process still runs; a zombie does not."""
         return read_start_id(self.pid) == self.start_id
 
 
 def find_process(pid: int) -> Process | None:
-    """Return the current process with this id."""
+    """Return the process that has this id now; None if there is none."""
     found_start_id = read_start_id(pid)
     return Process(pid, found_start_id) if found_start_id is not None else None
 
 
 def read_start_id(pid: int) -> str | None:
-    """Return the start time of a process, as a text that is unique for its id; None if it does not run."""
+    """Return the start time of a process, a text that differs for each process with this id; None if none runs."""
     try:
         running = psutil.Process(pid)
         if running.status() == psutil.STATUS_ZOMBIE:
             return None
         if not psutil.LINUX:
             return str(running.create_time())
-        # In ticks since the boot, because a time would change with the clock. The process name, an earlier field, may
+        # In ticks since the boot, because a time would change with the clock. An earlier field, the process name, may
         # contain ")".
         ticks = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
     except (psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
@@ -63,7 +63,7 @@ def _read_boot_id() -> str:
 def hold_lock(lock: Path, *, shared: bool = False, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
     """Hold a lock file that other processes respect; the system releases it even if the holder is killed.
 
-    shared: whether other shared holders are allowed.  on_wait: is called once if the lock is not free.
+    shared: whether other shared holders are allowed.  on_wait: called once if the lock is not free.
     """
     mode = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     with _open_lock(lock) as file:
@@ -134,14 +134,14 @@ def choose_port(file: Path, *, default: int, key: str) -> int:
 
 
 def read_recorded_port(file: Path, *, default: int) -> int:
-    """Return the last port, else the default."""
+    """Return the recorded port, else the default."""
     return int(file.read_text(encoding="ascii")) if file.exists() else default
 
 
 def ensure_private_folder(home: Path, name: str) -> Path:
     """Return HOME/NAME, create it if needed, and deny access to other users. name: one of HOME_FOLDERS.
 
-    HOME also becomes private, unless it has other contents. Raises StackFailed if it belongs to another user.
+    HOME also becomes private, unless it has other contents. Raises StackFailed if the folder cannot be used.
     """
     folder = home / name
     try:
@@ -166,7 +166,7 @@ def restrict_to_owner(path: Path) -> None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file atomically that only its owner can read."""
+    """Write a file atomically; only its owner can read it."""
     temporary = path.with_name(f".{path.name}.new")
     temporary.unlink(missing_ok=True)
     temporary.touch(mode=0o600, exist_ok=False)
@@ -175,7 +175,7 @@ def write_private(path: Path, text: str) -> None:
 
 
 def ensure_secret(file: Path, make: Callable[[], str]) -> str:
-    """Return the text of a private file in HOME/run, and create it the first time."""
+    """Return the text of a private file in HOME/run. make: returns the text if the file does not exist yet."""
     existing = read_secret(file)
     if existing:
         return existing

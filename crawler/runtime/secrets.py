@@ -20,7 +20,7 @@ def build_secret_finder(settings: Settings) -> Callable[[SecretReference], Await
 
 
 def explain_missing_in_worker(settings: Settings, reference: SecretReference) -> str:
-    """Return why the worker process may not find the secret of a variable, and what to do; empty if it does.
+    """Return why the worker process may not find the secret of a variable, and what to do; empty if it finds it.
 
     The worker of a stack has the variables of the `recrawl up` that started it, even if they were changed later.
     """
@@ -43,12 +43,12 @@ def explain_missing_in_worker(settings: Settings, reference: SecretReference) ->
 
 
 def explain_missing(settings: Settings, reference: SecretReference) -> str:
-    """Return why a crawl may not find the secret of a variable, and what to do; empty if it does."""
+    """Return why a crawl may not find the secret of a variable, and what to do; empty if it finds it."""
     try:
         is_here = read_variable_secret(reference) is not None
     except BadInput as error:  # its file cannot be read
         return str(error)
-    has_worker = find_child(settings.home.resolve(), WORKER) is not None  # its variables count
+    has_worker = find_child(settings.home.resolve(), WORKER) is not None  # then the variables of the worker count
     if is_here or has_worker or reference.source is not SecretSource.ENV:
         return explain_missing_in_worker(settings, reference)
     name = reference.name

@@ -1,6 +1,6 @@
 """The state of the local stack: its database, its Prefect server and its running parts.
 
-`lifecycle` starts and stops it. All processes of the stack have its tag in their environment, so they can always be
+`lifecycle` starts and stops the stack. All its processes have its tag in their environment, so they can always be
 found, even if a command was killed.
 """
 
@@ -62,7 +62,7 @@ def open_crawl_database(settings: Settings) -> Iterator[str]:
 
 
 def require_database(settings: Settings) -> None:
-    """Raise BadInput if there is no database yet, for commands that make no sense with an empty one.
+    """Raise BadInput if there is no database, or an external one is empty, for commands that make no sense then.
 
     For example, a dump of the wrong, empty database would look like a backup.
     """
@@ -154,7 +154,7 @@ def build_own_api(home: Path, server: Child) -> PrefectApi:
 
 
 def find_worker_api(home: Path, settings: Settings) -> PrefectApi | None:
-    """Return the API that the worker of `home` uses; None without a worker, or if the server does not respond."""
+    """Return the API that the worker of `home` uses; None if no worker runs or the server does not respond."""
     worker, server = find_child(home, WORKER), find_child(home, SERVER)
     if worker is None:
         return None
@@ -169,9 +169,9 @@ def find_worker_api(home: Path, settings: Settings) -> PrefectApi | None:
 
 
 def find_external_api(settings: Settings, server: Child | None) -> PrefectApi | None:
-    """Return the server of PREFECT_API_URL.
+    """Return the server of PREFECT_API_URL; None if the variable is not set.
 
-    None if it is the local server, because users set the variable to it for the prefect command.
+    Also None if the variable names the local server, as users set it for the command `prefect`.
     """
     url = settings.prefect_api_url
     if url is None or is_own_api(server, url.rstrip("/")):

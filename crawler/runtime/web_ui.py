@@ -14,7 +14,7 @@ from crawler.runtime.keys.home_keys import build_login_link, ensure_key, is_own_
 from crawler.runtime.machine import choose_port, find_process
 
 DEFAULT_PORT = 4280
-START_SECONDS = 120  # it takes two on an idle machine
+START_SECONDS = 120  # two are enough on an idle machine
 END_SECONDS = 10
 
 
@@ -26,9 +26,8 @@ def ensure_web_ui(home: Path, *, database_url: str, report: Report) -> None:
     if running is not None and facts.items() <= running.facts.items() and is_own_server(running.port, key):
         report("Web UI: running")
         return
-    background_processes.end_part(
-        home, background_processes.WEB_UI, timeout_seconds=END_SECONDS
-    )  # it may serve another database
+    # An old one may serve another database.
+    background_processes.end_part(home, background_processes.WEB_UI, timeout_seconds=END_SECONDS)
     port = choose_port(home / "run" / "pages-port", default=DEFAULT_PORT, key=f"{home} pages")
     report("Web UI: starting")
     command = [sys.executable, "-m", "crawler", "serve", "--port", str(port), "--quiet"]
@@ -45,7 +44,7 @@ def ensure_web_ui(home: Path, *, database_url: str, report: Report) -> None:
 
 
 def find_web_ui(home: Path) -> Child | None:
-    """Return the process of the web UI of `home`: that of the stack, or a `recrawl serve` of the user."""
+    """Return the process of the web UI of `home`: that of the stack, else a `recrawl serve` of the user; else None."""
     return background_processes.find_child(home, background_processes.WEB_UI) or background_processes.find_child(
         home, background_processes.USER_WEB_UI
     )
@@ -53,14 +52,13 @@ def find_web_ui(home: Path) -> Child | None:
 
 @contextmanager
 def note_web_ui(home: Path, *, port: int, address: str | None = None) -> Iterator[None]:
-    """Note for other commands that this process serves the web UI on a port during the block.
+    """Write a note during the block, by which other commands find that this process serves the web UI on a port.
 
     address: the origin that browsers use; None for the loopback address.
     """
     own_process = find_process(os.getpid())
-    is_noted = (
-        background_processes.find_child(home, background_processes.USER_WEB_UI) is not None
-    )  # by another terminal
+    # Whether another terminal has written the note.
+    is_noted = background_processes.find_child(home, background_processes.USER_WEB_UI) is not None
     if own_process is None or is_noted:
         yield
         return
@@ -81,7 +79,7 @@ def find_web_ui_origin(home: Path) -> str | None:
 def create_login_link(home: Path) -> str | None:
     """Return a new login link to the web UI of `home`; None if it is not running."""
     running, key = find_web_ui(home), ensure_key(home)
-    # After a crash another user's program may listen on that port: it must not get a login code.
+    # After a crash, a program of another user may listen on that port; it must not get a login code.
     if running is None or not is_own_server(running.port, key):
         return None
     return build_login_link(_get_origin(running), key, at=datetime.now(UTC))

@@ -1,4 +1,4 @@
 """Parsing of bodies within limits of time and memory, usually in other processes.
 
-`ParserPool` shares a few parser processes among domains; a `DomainParser` uses it for one domain. Uses only core.
+`ParserPool` shares a few parser processes among domains; a `DomainParser` uses the pool for one domain.
 """

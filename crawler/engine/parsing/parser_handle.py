@@ -1,6 +1,6 @@
 """The parent's handle of one parser process: start it when needed, and kill it when a limit is exceeded.
 
-It uses a socket instead of asyncio's pipes, with which a killed process is not reaped while a pipe has unread data.
+Messages go through a socket. With asyncio's pipes, a killed process would not be reaped while a pipe has unread data.
 """
 
 import asyncio
@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from crawler.engine.machine_load import READER_ENVIRONMENT, start_child
+from crawler.engine.machine_load import PARSER_ENVIRONMENT, start_child
 from crawler.engine.parsing.parser_process import LENGTH, MAX_REPLY_BYTES, Reply
 
 PARSER_SCRIPT = str(Path(__file__).with_name("parser_process.py"))
-START_TIMEOUT = timedelta(minutes=1)  # half a second on an idle machine
+START_TIMEOUT = timedelta(minutes=1)  # a start takes half a second on an idle machine
 END_TIMEOUT = timedelta(seconds=5)  # after SIGKILL
 CHUNK_BYTES = 1 << 18
 
 
-class ReaderLost(Exception):
-    """A parser process that gave no result. is_out_of_memory: whether it might give one with more memory."""
+class ParserLost(Exception):
+    """A parser process gave no result. is_out_of_memory: whether it might give one with more memory."""
 
     def __init__(self, problem: str, *, is_out_of_memory: bool = False) -> None:
         super().__init__(problem)
@@ -37,8 +37,8 @@ class _RunningProcess:
     requests: asyncio.StreamWriter
 
 
-class Reader:
-    """A parser process that runs one call at a time. A call starts it if it is not running.
+class ParserHandle:
+    """The handle of a parser process that runs one call at a time. A call starts the process if it is not running.
 
     plugins: names of the reader plugins to load.
     """
@@ -50,7 +50,7 @@ class Reader:
 
     @property
     def pid(self) -> int | None:
-        """Return the id of the process, if it is ready."""
+        """Return the id of the process; None if it is not ready."""
         return None if self._running is None else self._running.process.pid
 
     async def start(self) -> None:
@@ -59,14 +59,14 @@ class Reader:
             return
         await self.end()
         # Warnings that libraries print about malformed files are discarded; problems are in the reply.
-        streams = await start_child(PARSER_SCRIPT, *self._plugins, extra=READER_ENVIRONMENT, stderr=DEVNULL)
+        streams = await start_child(PARSER_SCRIPT, *self._plugins, extra=PARSER_ENVIRONMENT, stderr=DEVNULL)
         running = _RunningProcess(*streams)
         try:
             async with asyncio.timeout(START_TIMEOUT.total_seconds()):
                 await self._read_reply(running)
         except BaseException as error:
             self._kill(running)
-            if isinstance(error, TimeoutError | EOFError | ReaderLost):
+            if isinstance(error, TimeoutError | EOFError | ParserLost):
                 raise OSError(f"a parser process does not start: {error!r}") from error
             raise
         self._running = running
@@ -74,7 +74,7 @@ class Reader:
     async def call(self, request: bytes, *, max_duration: timedelta) -> Reply:
         """Run a request and return the reply.
 
-        Raise ReaderLost if the process ends or takes longer, OSError if it does not start.
+        Raise ParserLost if the process ends, takes longer or returns too much, and OSError if it does not start.
         """
         await self.start()
         running = self._running
@@ -88,14 +88,14 @@ class Reader:
                 return await self._read_reply(running)
         except (EOFError, ConnectionError) as error:
             self._running = None
-            loss = await _explain_loss(running.process)  # before killing it, which would hide its exit code
+            loss = await _explain_loss(running.process)  # before the kill, which would hide the exit code
             self._kill(running)
             raise loss from error
         except BaseException as error:
             self._running = None
             self._kill(running)  # its reply is no longer awaited
             if isinstance(error, TimeoutError):
-                raise ReaderLost(f"parsing takes longer than {max_duration.total_seconds():g} s") from error
+                raise ParserLost(f"parsing takes longer than {max_duration.total_seconds():g} s") from error
             raise
 
     async def end(self) -> None:
@@ -117,7 +117,7 @@ class Reader:
     async def _read_reply(self, running: _RunningProcess) -> Reply:
         (length,) = LENGTH.unpack(await running.replies.readexactly(LENGTH.size))
         if length > MAX_REPLY_BYTES:
-            raise ReaderLost(f"its result is too large ({length:,} bytes)")
+            raise ParserLost(f"its result is too large ({length:,} bytes)")
         reply: Reply = pickle.loads(await running.replies.readexactly(length))  # noqa: S301  from our own process
         return reply
 
@@ -128,9 +128,9 @@ async def _wait_for_end(process: Process) -> None:
             await process.wait()
 
 
-async def _explain_loss(process: Process) -> ReaderLost:
+async def _explain_loss(process: Process) -> ParserLost:
     """Explain why a process ended. C libraries that run out of memory end it with various exit codes."""
     await _wait_for_end(process)
     if process.returncode == -signal.SIGPROF:
-        return ReaderLost("parsing takes too much CPU time")
-    return ReaderLost(f"the parser process ended with exit code {process.returncode}", is_out_of_memory=True)
+        return ParserLost("parsing takes too much CPU time")
+    return ParserLost(f"the parser process ended with exit code {process.returncode}", is_out_of_memory=True)

@@ -24,7 +24,7 @@ from crawler.core.page.selectors import View
 from crawler.core.page.snapshot import Parsed, parse_body
 from crawler.core.page_rules import PageRules
 from crawler.engine.machine_load import count_usable_cores
-from crawler.engine.parsing.parser_handle import Reader, ReaderLost
+from crawler.engine.parsing.parser_handle import ParserHandle, ParserLost
 from crawler.engine.parsing.parser_process import pack_message
 from crawler.plugins import NO_PLUGINS, Plugins
 from crawler.plugins.loading import PluginReader
@@ -40,8 +40,8 @@ class _Waiter:
 class FairShares:
     """A fair semaphore for calls, each of which needs a slot and an amount of a resource such as memory.
 
-    slots: the number of simultaneous calls. If there are several, one party (a domain) gets at most all but one.
-    max_amount: the limit for the amounts of all calls together; a single call must not need more.
+    slots: the maximum number of simultaneous calls. One party (a domain) gets at most all slots but one, unless there
+    is only one slot.  max_amount: the limit for the amounts of all calls together; a single call must not need more.
     The party with the fewest slots comes first, then the one that has waited longest. No call overtakes one that only
     waits for its amount; otherwise a large call might wait forever.
     """
@@ -113,7 +113,7 @@ log = logging.getLogger("recrawl.readers")
 
 INLINE_BODIES = 16  # bodies parsed in this process before a parser process is started, which takes 0.2 s
 LARGE_BYTES = 256 << 10  # parsing a larger body in this process would delay all other requests
-MAX_READERS = 9  # parser processes, 50 MB each; one crawling process cannot keep more of them busy
+MAX_PARSERS = 9  # parser processes, 50 MB each; one crawling process cannot keep more of them busy
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +122,9 @@ class ReadingLimits:
 
     cpu_seconds: CPU time for one body; ordinary ones take a millisecond.  list_cpu_seconds: CPU time for a URL list;
     one of fifty thousand URLs takes two seconds.  timeout: elapsed time, generous for a busy machine.
-    memory_bytes: memory of all parser processes together.  max_body_bytes: maximum memory for one body.
-    min_body_bytes, memory_per_byte: the first estimate of a body's memory; if it is too low, the body gets
-    max_body_bytes.  max_resident_bytes: a parser process that is larger than this after a body is replaced.
+    memory_bytes: memory of all parser processes together.  max_body_bytes: maximum memory for parsing one body.
+    memory_per_byte: the first estimate, per byte of the body, but at least min_body_bytes; if the estimate is too low,
+    the body gets max_body_bytes.  max_resident_bytes: after a call, a larger parser process is replaced.
     """
 
     cpu_seconds: float = 5.0
@@ -146,18 +146,18 @@ class ReadingLimits:
 READING_LIMITS = ReadingLimits()
 
 
-def choose_reader_count() -> int:
+def choose_parser_count() -> int:
     """Return the number of parser processes: one per core (at least two), plus one that no single domain can take.
 
     One domain needs two processes: with one, parser and crawler would wait for each other half of the time.
     """
-    return min(max(count_usable_cores(), 2) + 1, MAX_READERS)
+    return min(max(count_usable_cores(), 2) + 1, MAX_PARSERS)
 
 
 class ParserPool:
     """A pool of parser processes; a context manager.
 
-    processes: how many; 0: parse in this process.  inline_bodies: bodies parsed in this process before any is started.
+    processes: how many; 0: parse in this process.  inline_bodies: how many bodies to parse here before one is started.
     Some bodies always need a parser process: PDFs, because native code parses untrusted input; bodies to which a user's
     regular expression or XPath is applied, which may never end; and bodies that a plugin reads.
     """
@@ -172,9 +172,9 @@ class ParserPool:
     ) -> None:
         self._processes, self._inline_left, self.limits, self._plugins = processes, inline_bodies, limits, plugins
         names = {each.name for each in plugins.readers.values()}
-        self._readers = [Reader(plugins=sorted(names)) for _ in range(max(processes, 1))]
-        self._idle = list(self._readers)
-        self._shares = FairShares(len(self._readers), max_amount=limits.memory_bytes)
+        self._handles = [ParserHandle(plugins=sorted(names)) for _ in range(max(processes, 1))]
+        self._idle = list(self._handles)
+        self._shares = FairShares(len(self._handles), max_amount=limits.memory_bytes)
         self._starting: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -185,15 +185,15 @@ class ParserPool:
             self._starting.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._starting
-        await asyncio.gather(*(reader.end() for reader in self._readers))
+        await asyncio.gather(*(handle.end() for handle in self._handles))
 
     @property
     def pids(self) -> frozenset[int]:
         """Return the ids of the processes that are ready."""
-        return frozenset(reader.pid for reader in self._readers if reader.pid is not None)
+        return frozenset(handle.pid for handle in self._handles if handle.pid is not None)
 
     def find_plugin_reader(self, response: Fetched) -> PluginReader | None:
-        """Return the plugin for this content type, if any."""
+        """Return the plugin that reads the content type of this response, if any."""
         return self._plugins.find_reader(response.content_type)
 
     async def read(
@@ -207,8 +207,9 @@ class ParserPool:
     ) -> T | None:
         """Run a call that parses this response's body, here or in a parser process, and return its result.
 
-        Return None if the body cannot be parsed within the limits, or crashes its parser.
-        party: the domain that the slot is counted for.  needs_process: whether the body must not be parsed here.
+        Return None if the body cannot be parsed within the limits, crashes its parser, or needs a process and none
+        starts.  call: has the keyword `url`, for the log.  party: the domain that the slot is counted for.
+        needs_process: whether the body must not be parsed here.  cpu_seconds: None for the limit of a page.
         """
         is_pdf = detect_kind(response.body, response.content_type) == "pdf"
         needs_process = needs_process or is_pdf or call.keywords.get("reader") is not None
@@ -219,11 +220,11 @@ class ParserPool:
         try:
             try:
                 return await self._call_in_process(call, initial_bytes, party=party, cpu_seconds=cpu_seconds)
-            except ReaderLost as lost:
+            except ParserLost as lost:
                 if not lost.is_out_of_memory or initial_bytes == max_bytes:
                     raise
                 return await self._call_in_process(call, max_bytes, party=party, cpu_seconds=cpu_seconds)
-        except ReaderLost as lost:
+        except ParserLost as lost:
             log.warning("reader.lost", extra={"url": call.keywords["url"], "error": str(lost)})
         except OSError as error:
             self._note_failed_start(error)
@@ -231,18 +232,18 @@ class ParserPool:
         return None
 
     async def _call_in_process(self, call: partial[T], memory_bytes: int, *, party: Hashable, cpu_seconds: float) -> T:
-        async with self._borrow_reader(party, memory_bytes) as reader:
+        async with self._borrow_parser(party, memory_bytes) as handle:
             request = pack_message((call, cpu_seconds, memory_bytes))
-            reply = await reader.call(request, max_duration=self.limits.timeout)
+            reply = await handle.call(request, max_duration=self.limits.timeout)
             result, problem, is_out_of_memory, resident = reply
             if resident > self.limits.max_resident_bytes:
-                await reader.end()
+                await handle.end()
         if problem:
-            raise ReaderLost(problem, is_out_of_memory=is_out_of_memory)
+            raise ParserLost(problem, is_out_of_memory=is_out_of_memory)
         return cast("T", result)
 
     def _should_use_process(self, *, needs_process: bool, is_large: bool) -> bool:
-        """Return whether to use a parser process; start the first one after a few bodies, or when it is needed."""
+        """Return whether to use a parser process; start the first one after a few bodies."""
         if needs_process or (is_large and self._processes):
             return True
         if self._processes == 0:
@@ -250,28 +251,28 @@ class ParserPool:
         if self._starting is None:
             self._inline_left -= 1
             if self._inline_left < 0:
-                self._starting = asyncio.create_task(self._start_reader(), name="start-reader")
+                self._starting = asyncio.create_task(self._start_parser(), name="start-reader")
         return self._starting is not None and self._starting.done()
 
-    async def _start_reader(self) -> None:
-        async with self._borrow_reader(self, 0) as reader:
+    async def _start_parser(self) -> None:
+        async with self._borrow_parser(self, 0) as handle:
             try:
-                await reader.start()
+                await handle.start()
             except OSError as error:
                 self._note_failed_start(error)
 
     @asynccontextmanager
-    async def _borrow_reader(self, party: Hashable, memory_bytes: int) -> AsyncIterator[Reader]:
-        """Yield the parser process used last, so that a light load needs only one."""
+    async def _borrow_parser(self, party: Hashable, memory_bytes: int) -> AsyncIterator[ParserHandle]:
+        """Yield the idle parser process that was used last, so that a light load needs only one."""
         async with self._shares.share(party, memory_bytes):
-            reader = self._idle.pop()
+            handle = self._idle.pop()
             try:
-                yield reader
+                yield handle
             finally:
-                self._idle.append(reader)
+                self._idle.append(handle)
 
     def _note_failed_start(self, error: OSError) -> None:
-        """Log the error, and parse a few bodies here before the next attempt."""
+        """Log the error; the pool then parses a few bodies here before it tries again to start a parser process."""
         log.warning("reader.not_started", extra={"error": str(error)})
         self._inline_left, self._starting = INLINE_BODIES, None
 
@@ -326,7 +327,7 @@ class DomainParser:
         return await self._pool.read(call, response, party=self, needs_process=view.is_unbounded)
 
     async def parse_by_rule(self, response: Fetched, url: Url) -> dict[str, BlockList]:
-        """Return the blocks that each rule alone would leave, by rule."""
+        """Return the blocks that remain with each selector to ignore alone, and with the selectors to watch alone."""
         views = self.build_view(url).split().items()
         return {rule: await self.parse_blocks(response, url, view=view) or () for rule, view in views}
 

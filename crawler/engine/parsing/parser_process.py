@@ -1,8 +1,8 @@
 """A parser process: it receives calls through a socket at stdin and sends back their results.
 
-It is started by its path, because starting it by module name would import all of the engine. It ends when its input
-ends, and thus with its parent; by a signal when a body takes too much CPU time, because C parsers cannot be
-interrupted; and when its parent replaces it because it became too large.
+The process is started by the path of this file: starting it by module name would import all of the engine. It ends
+when its input ends, and thus with its parent; by a signal when a body takes too much CPU time, because C parsers cannot
+be interrupted; and when its parent replaces it because it became too large.
 """
 
 import ctypes
@@ -28,7 +28,7 @@ STATM = Path("/proc/self/statm")  # in pages; the second number is resident, the
 
 
 # Messages are tuples: classes of this script would be pickled as `__main__`, which differs in the parent.
-# Request: a call, the CPU seconds after which SIGPROF ends the process, and the bytes that it may use in addition.
+# Request: a call, the CPU seconds after which SIGPROF ends the process, and the bytes that the call may use.
 Request = tuple[Callable[[], object], float, int]
 # Reply: the result of the call; why there is none, or ""; whether more memory might help; resident bytes after parsing.
 Reply = tuple[object, str, bool, int]

@@ -21,16 +21,16 @@ from crawler.engine.requests.session import FindSecret
 from crawler.engine.stats import CrawlStats, LeaseResult, Progress
 from crawler.settings import Settings
 
-START_TIMEOUT = timedelta(minutes=1)  # a second on an idle machine
+START_TIMEOUT = timedelta(minutes=1)  # a start takes a second on an idle machine
 END_TIMEOUT = timedelta(seconds=15)  # enough to record visits in progress and to release leases
 LENGTH = struct.Struct(">I")
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """The options of a worker process. They are its first message instead of arguments, since they contain secrets.
+    """The options of a worker process, sent as the first message. As arguments, their secrets would be visible.
 
-    database_url: URL of the store.  log_level: the lowest level of the log records that it sends.
+    database_url: URL of the store.  log_level: the lowest level of the log records that the worker sends.
     """
 
     settings: Settings
@@ -42,7 +42,7 @@ class WorkerOptions:
 
 @dataclass(frozen=True, slots=True)
 class EndLease:
-    """A request to end a lease early. at_once: without waiting for visits in progress."""
+    """A request to end a lease early. at_once: whether to abort visits in progress."""
 
     token: UUID
     at_once: bool = False
@@ -97,7 +97,7 @@ async def receive_message(stream: asyncio.StreamReader) -> object | None:
 
 
 class WorkerLost(Exception):
-    """A worker process that ended unexpectedly with its unrecorded visits. stats: counts of the recorded ones."""
+    """A worker process ended unexpectedly; its unrecorded visits are lost. stats: counts of the recorded visits."""
 
     def __init__(self, problem: str, stats: CrawlStats) -> None:
         super().__init__(problem)
@@ -145,7 +145,7 @@ class Worker:
 
     @property
     def lease_count(self) -> int:
-        """Return how many leases it crawls."""
+        """Return how many leases the worker crawls."""
         return len(self._remote_leases)
 
     async def crawl(self, lease: Lease, *, stop: asyncio.Event, progress: Progress) -> LeaseResult:

@@ -1,8 +1,8 @@
 """Distribute leases over this process and worker processes, which are started when this process is busy.
 
 A crawling process uses one core, beside its parser processes. As long as it mostly waits for servers because of their
-delays, a second process does not help. When it is busy with several leases, one process per core is started. Leases
-that move to a worker process are ended early here and claimed again.
+delays, a second process does not help. When it is busy with several leases, worker processes are started, at most one
+process per core and per lease. Leases that move to a worker process are ended early here and claimed again.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class _LocalLease:
 
     @property
     def is_movable(self) -> bool:
-        """Return whether another process can continue it: one with a session of its own cannot move."""
+        """Return whether another process can continue the lease; it cannot if this process has a session for it."""
         return not self.lease.domain.settings.is_special
 
 
@@ -62,7 +62,7 @@ class WorkerPool:
     async def crawl(self, lease: Lease, *, crawl_locally: CrawlLocally, progress: Progress) -> LeaseResult:
         """Crawl a lease in the process with the fewest leases.
 
-        crawl_locally: crawls it in this process, until the given event is set.  progress: called after each recorded
+        crawl_locally: crawls the lease here, until the given event is set.  progress: called after each recorded
         batch.  Raise WorkerLost if its worker process ended unexpectedly.
         """
         local_lease = _LocalLease(lease, asyncio.Event())
@@ -78,7 +78,7 @@ class WorkerPool:
             self._local_leases.remove(local_lease)
 
     async def share_leases(self) -> None:
-        """Start worker processes, and end the leases here that they should continue."""
+        """Start worker processes, and end those leases of this process that they should continue."""
         count = min(self._max_processes, len(self._local_leases)) - 1
         results = await asyncio.gather(*(Worker.start(self._options) for _ in range(count)), return_exceptions=True)
         for worker in results:
@@ -95,7 +95,7 @@ class WorkerPool:
         log.info("work.shared", extra={"workers": [worker.pid for worker in self.workers], "moved": len(moved)})
 
     async def watch_load(self) -> None:
-        """Distribute the leases as soon as this process is too busy."""
+        """Wait until this process is too busy, then distribute the leases, once."""
         busy_intervals = 0
         while busy_intervals < 2:  # in a row, so that a short burst starts no worker process
             began, cpu_before = time.monotonic(), time.process_time()

@@ -59,7 +59,7 @@ class _WorkerLeases:
 
     def __init__(self, db: Database, resources: CrawlResources, options: WorkerOptions, parent: _ParentChannel) -> None:
         self._db, self._resources, self._options, self._channel = db, resources, options, parent
-        # By token; the event ends a lease early.
+        # By token: the task of a lease, and the event that ends it early.
         self._running: dict[UUID, tuple[asyncio.Task[None], asyncio.Event]] = {}
 
     def begin_lease(self, lease: Lease) -> None:

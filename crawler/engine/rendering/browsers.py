@@ -21,9 +21,9 @@ log = logging.getLogger("recrawl.browser")
 
 
 class BrowserSource:
-    """Provides the browser: finds it on first use, and logs once if there is none.
+    """The source of the browser: finds it on first use, and logs once if there is none.
 
-    browser_name: the user's setting.  user_agent: the User-Agent that pages see.  timeout: the time limit per page.
+    browser_name: the user's setting.  user_agent: the User-Agent that pages see.  timeout: as in RenderLimits.
     """
 
     def __init__(self, *, browser_name: str | None, user_agent: str, timeout: timedelta) -> None:
@@ -32,7 +32,7 @@ class BrowserSource:
         self.missing_reason = ""  # why there is no browser, as a sentence
 
     def get_browser(self) -> "Browser | None":
-        """Return the browser, which starts with its first tab, or None if none is installed."""
+        """Return the browser, which starts with its first tab; None if none is installed, or if it did not start."""
         if self._browser is None and not self.missing_reason:
             if problem := explain_missing_extra("browser", "A browser"):
                 self.mark_missing(problem)
@@ -62,7 +62,7 @@ class BrowserSource:
 
 
 class PageRenderer:
-    """The renderer of one lease's pages, in a tab per concurrent page. sender: sends the requests of pages."""
+    """The renderer of one lease's pages, with a tab for each concurrent page. sender: sends the requests of pages."""
 
     def __init__(self, source: BrowserSource, sender: "RelaySender", domain: Domain) -> None:
         self.source, self._sender, self._domain = source, sender, domain
@@ -98,7 +98,7 @@ class PageRenderer:
         await self._stack.aclose()
 
     async def _open_tab(self, browser: "Browser", agent: str) -> "tuple[Tab, PageRequests]":
-        from crawler.engine.rendering.page_requests import PageRequests, ScriptCache  # noqa: PLC0415  half a second
+        from crawler.engine.rendering.page_requests import PageRequests, ScriptCache  # noqa: PLC0415  rarely needed
 
         self._script_cache = self._script_cache or ScriptCache()
         own_authorities = {self._domain.authority, *self._domain.aliases}

@@ -23,7 +23,7 @@ from crawler.engine.rendering.browsers import PageRenderer
 
 @dataclass(frozen=True, slots=True)
 class PageReading:
-    """A reading of a page: the response with the body that was read, and the parsed page; None if it is unchanged."""
+    """A response with the body that was read. parsed: the page of that body; None if the body is unchanged."""
 
     response: Fetched
     parsed: Parsed | None
@@ -33,13 +33,13 @@ class PageReading:
 class PageResult:
     """The result of reading a page in one visit.
 
-    stored: the reading to store.  compared: the reading to compare with the last snapshot; it is a different one only
-    if the page switches to being rendered or back.  rendering: the record about rendering.  failure: why a page that
-    is stored rendered could not be rendered, so that its state is unknown.  without_scripts, gain: for a rendered
-    page, the reading without scripts and what rendering added to it.  screenshot: a PNG, if requested.
-    received_bytes: bytes received by the page's requests in the browser.  is_readable: whether parsing succeeded.
-    is_page_fault: whether the page itself is to blame for a failed rendering.  evidence: evidence that scripts write
-    a part of the page; None if the reading without scripts is unknown.
+    stored: the reading to store.  compared: the reading to compare with the last snapshot; it differs from `stored`
+    only if the page switches to being rendered or back.  choice: why the page was rendered or not.  rendering: what to
+    record about that.  failure: why a page that is stored rendered could not be rendered, so that its state is unknown.
+    without_scripts: the page without scripts, if a browser rendered it or failed.  gain: what rendering added.
+    screenshot: a PNG, if requested.  received_bytes: bytes received by the page's requests in the browser.
+    is_readable: whether parsing succeeded.  is_page_fault: whether the page itself is to blame for a failed rendering.
+    evidence: evidence that scripts write a part of the page; None if the page without scripts is unknown.
     """
 
     stored: PageReading
@@ -61,7 +61,7 @@ class PageResult:
 
     @property
     def is_provisional(self) -> bool:
-        """Return whether the reading is only a shell of the page, which waits to be rendered."""
+        """Return whether the reading is only an application shell, and the page waits to be rendered."""
         return self.choice is RenderChoice.AWAITED and self.evidence is RenderEvidence.SHELL
 
 
@@ -88,7 +88,7 @@ class PageReader:
 
     async def read_page(self, target: Target, response: Fetched, knowledge: DomainKnowledge) -> PageResult:
         """Read the page that a visit has fetched."""
-        is_new = needs_parsing(target, response)
+        has_new_body = needs_parsing(target, response)
         if not 200 <= response.status < 300:
             return _build_unrendered(response, None)
         is_html = detect_kind(response.body, response.content_type) == "html"
@@ -97,13 +97,13 @@ class PageReader:
             return replace(_build_unrendered(response, None, choice=choice), failure=RenderFailure.NO_BROWSER)
         template = derive_template(target.url)
         is_requested = target.requested is RequestReason.TO_RENDER or knowledge.renders.may_be_needed(template)
-        if not is_new and not choice.is_rendered and not (is_html and is_requested):
+        if not has_new_body and not choice.is_rendered and not (is_html and is_requested):
             return _build_unrendered(response, None, choice=choice if choice in _FIXED_CHOICES else None)
         with_blocks, is_first = needs_blocks(target, knowledge), target.version is None
         plain = await self.parser.parse(response, target.url, with_blocks=with_blocks, with_sample=is_first)
         if plain is None:
             return replace(_build_unrendered(response, None), is_readable=False)
-        new_plain = plain if is_new else None
+        new_plain = plain if has_new_body else None
         if is_html:
             choice = self._choose_rendering(target, response, plain, knowledge)
         if not choice.is_rendered or plain.content.is_instant_refresh:
@@ -132,7 +132,7 @@ class PageReader:
         return parsed
 
     def update_memory(self, memory: RenderMemory, target: Target, result: PageResult) -> RenderMemory:
-        """Return the rendering memory with this visit added. Failures that are not the page's fault do not count."""
+        """Return the rendering memory with this visit. Failures that are not the page's fault do not count at first."""
         if result.evidence is None:
             return memory
         page = ReadPage(target.url, target.key, derive_template(target.url), result.evidence, result.choice)
@@ -164,7 +164,7 @@ class PageReader:
     def select_pages_to_render(
         self, memory: RenderMemory, *, is_exhausted: bool
     ) -> tuple[tuple[PageKey, ...], RenderMemory]:
-        """Return the stored pages that a browser should render now, with the memory; none without a browser."""
+        """Return the stored pages that a browser should render now (without one: none), and the memory after that."""
         if self._renderer.source.missing_reason:
             return (), memory
         return render_memory.select_pages_to_render(memory, is_exhausted=is_exhausted)
@@ -229,7 +229,8 @@ def _build_unrendered(
 ) -> PageResult:
     """Return the page as read without scripts.
 
-    plain: the parsed page; None if it is unchanged.  parsed: the parsed page, also if it is unchanged.
+    plain: the parsed page; None if its body is unchanged.  choice: None to record nothing about rendering.
+    parsed: the parsed page, also if its body is unchanged.
     """
     reading = PageReading(response, plain)
     if choice is None:
@@ -243,7 +244,7 @@ def _is_rendered(target: Target) -> bool:
 
 
 def _build_body(rendered: Rendered, url: Url) -> bytes:
-    """Return the document to store, with the links that only scripts used appended.
+    """Return the document to store. Append links that only scripts use.
 
     If a script navigated to another page at once, return a redirect in the page's markup instead.
     """

@@ -1,4 +1,4 @@
-"""Handle the requests of pages in the browser: each is sent as a request of the lease, or blocked."""
+"""Handle the requests of pages in the browser: send them under the lease, respond from a cache, or block them."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -24,13 +24,13 @@ _CACHED_DESTINATIONS = frozenset({"script", "style", "worker", "sharedworker"})
 _CACHED_SUFFIXES = (".js", ".mjs", ".css")
 # Request headers that the crawler sets itself or that must not be forwarded.
 _UNSENT_HEADERS = {"host", "user-agent", "accept-encoding", "cookie2", "upgrade-insecure-requests", "content-length"}
-# Response headers about the connection to the server, which the browser does not have.
+# Response headers about the connection to the server, since the browser itself has no such connection.
 _STRIPPED_HEADERS = {"alt-svc", "clear-site-data", "content-encoding", "content-length", "nel", "report-to"}
 _STRIPPED_HEADERS |= {"strict-transport-security"}
 
 
 class RelaySender(Protocol):
-    """A sender of pages' requests; `relay` returns None if the budget is spent or the lease is ending."""
+    """A sender of pages' requests (see Requester.relay). is_own: whether a request is for the domain's own server."""
 
     async def relay(self, request: BrowserRequest, *, is_own: bool) -> BrowserResponse | Unreached | None: ...
 
@@ -38,7 +38,7 @@ class RelaySender(Protocol):
 class PageRequests:
     """The handler of the requests of one tab, one page at a time.
 
-    own_authorities: the domain's authorities, whose requests the lease paces; other hosts must not be private.
+    own_authorities: the domain's authorities; requests to them are paced. Other hosts must have public addresses.
     cache: scripts and styles of earlier pages of the lease, so that each is fetched once.
     agent: the crawler's name in robots.txt.
     """
@@ -132,7 +132,7 @@ class ScriptCache:
 
 def _has_destination(request: BrowserRequest, destinations: Collection[str], suffixes: tuple[str, ...]) -> bool:
     """Return whether a request has one of these destinations or, if the browser sends none, one of these suffixes."""
-    if request.destination:  # browsers send it only to secure origins (Fetch Metadata)
+    if request.destination:  # browsers send a destination only to secure origins (Fetch Metadata)
         return request.destination in destinations
     return urlsplit(request.url).path.lower().endswith(suffixes)
 

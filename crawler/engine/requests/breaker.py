@@ -1,4 +1,4 @@
-"""The circuit breaker of a lease: decide whether pages or the domain cause failures, and how long to suspend it."""
+"""The circuit breaker of a lease: decide whether failures are the domain's fault, and for how long to suspend it."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -9,7 +9,7 @@ from crawler.core.visit.lifecycle import MAX_PAGE_RETRY_AFTER
 from crawler.core.visit.visit import FIRST_RETRY, Visit
 from crawler.engine.store_port import LeasedStore
 
-VISITS_UNTIL_OUTAGE = 5  # visits in a row without a response or with a 5xx
+VISITS_UNTIL_OUTAGE = 5  # visits in a row without a response or with a 5xx, until the domain itself is checked
 # Suspension of a domain of which a single page sent a Retry-After above MAX_PAGE_RETRY_AFTER.
 DOUBTFUL_SUSPENSION = timedelta(hours=1)
 
@@ -19,7 +19,7 @@ class CircuitBreaker:
 
     suspension: why and until when the domain is suspended; None if it is not.
     is_half_open: the domain was suspended before and has not responded since: one visit at a time until it does.
-    pending: the deferred visits since the last good response.
+    pending: the deferred visits.
     """
 
     def __init__(self, store: LeasedStore) -> None:
@@ -51,7 +51,7 @@ class CircuitBreaker:
         return [*released, visit]
 
     def limit_wait(self, requested_wait: timedelta | None) -> timedelta | None:
-        """Return the part of a page's Retry-After that applies to its whole domain."""
+        """Return the wait for the whole domain after a page's Retry-After, and count long ones."""
         if requested_wait is None or requested_wait <= MAX_PAGE_RETRY_AFTER:
             return requested_wait
         self.long_wait_count += 1
@@ -64,13 +64,13 @@ class CircuitBreaker:
         return suspects
 
     def release_as_outage(self, suspects: list[Visit]) -> list[Visit]:
-        """Return the visits to record if the domain is at fault: suspend it, and do not count failures of its pages."""
+        """Suspend the domain because it is at fault, and return the visits to record, without failures of the pages."""
         suspension = self.suspension or self.suspend(suspects[-1].reason, requested_wait=None)
         due_at = suspension.until + FIRST_RETRY  # other pages come first when the crawl resumes
         return [replace(visit, failures=visit.target.failures, recipients=None, due_at=due_at) for visit in suspects]
 
     def suspend(self, reason: str, *, requested_wait: timedelta | None) -> Suspension:
-        """Suspend the domain. A burst of rejections counts once, and the longest requested wait applies."""
+        """Suspend the domain and return the suspension. A burst of rejections counts once; the longest wait applies."""
         rejections = 1 if self.has_good_visit else self.rejections_before + 1
         limits = {"max_backoff": self.settings.max_backoff, "max_requested_wait": self.settings.max_retry_after}
         until = self.clock.now() + compute_backoff(rejections, requested_wait=requested_wait, **limits)

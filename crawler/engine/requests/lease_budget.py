@@ -11,9 +11,9 @@ from crawler.store.claim import Grant
 class LeaseBudget:
     """The debited requests and bytes of one lease; only this class changes these numbers.
 
-    Requests are debited in advance; unused ones are refunded by a record or at the release. A grant is valid only on
-    its day: afterwards nothing of it is sent or refunded.
-    day: the day of the last grant.  not_before: when the budgets allow the next request (knowledge time).
+    Requests are debited in advance; unused ones are refunded when a batch is recorded and at the end of the lease. A
+    grant is valid only on its day: afterwards nothing of it is sent or refunded.
+    day: the day of the last grant.  not_before: when the budgets allow the next request (knowledge time); None: now.
     """
 
     def __init__(self, store: LeasedStore) -> None:
@@ -22,8 +22,8 @@ class LeaseBudget:
         self.not_before: datetime | None = None
         self._spare = 0  # granted requests that are not needed
         self._assigned = 0  # requests of dispatched pages until their visits end
-        self._granted_bytes = 0  # not settled by a record
-        self.unrecorded_bytes = 0  # received for pages that are not recorded yet
+        self._granted_bytes = 0  # without those of recorded visits
+        self.unrecorded_bytes = 0  # received by visits that are not recorded yet
         self._counts_bytes = False  # whether a budget of bytes is set
         self.is_limited = True  # whether requests or bytes are limited, so that debits reduce what others can use
         self._take_lock = asyncio.Lock()
@@ -44,7 +44,7 @@ class LeaseBudget:
         return self._assigned == 0
 
     async def take_requests(self, max_requests: int) -> Grant:
-        """Debit up to `max_requests` requests from the day's budgets, to be used or returned."""
+        """Debit up to `max_requests` requests from the day's budgets. The caller must use or return each."""
         async with self._take_lock:  # otherwise two calls would refund the same bytes
             spare = Refund(self.day, received_bytes=max(self._granted_bytes - self.unrecorded_bytes, 0))
             grant = await self._store.debit(max_requests, waiting=self._assigned, spare=spare)
@@ -84,15 +84,15 @@ class LeaseBudget:
         self._spare += 1 - requests
 
     def count_received(self, received_bytes: int, *, is_visit: bool) -> None:
-        """Count received bytes. is_visit: whether a record will settle them; other bytes are not refunded."""
+        """Count received bytes. is_visit: whether they belong to a visit, which is charged when it is recorded."""
         if is_visit:
             self.unrecorded_bytes += received_bytes
         elif self._counts_bytes:
             self._granted_bytes -= received_bytes
 
     def settle_record(self, received_bytes: int) -> Refund:
-        """Return the refund of a record whose visits received `received_bytes`."""
-        # It may be negative if robots.txt was larger than estimated.
+        """Return what to refund when visits that received `received_bytes` are recorded."""
+        # The granted bytes are negative if responses without a visit, such as robots.txt, exceeded them.
         refund = Refund(self.day, self._spare, min(self._granted_bytes, received_bytes))
         self._spare = 0
         self._granted_bytes -= refund.received_bytes
@@ -100,5 +100,5 @@ class LeaseBudget:
         return refund
 
     def compute_refund(self) -> Refund:
-        """Return the refund at the release."""
+        """Return what to refund at the end of the lease."""
         return Refund(self.day, self._spare, self._granted_bytes)

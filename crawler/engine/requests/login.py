@@ -1,4 +1,4 @@
-"""Log in through a form, and again when pages respond with that form, a few times per lease at the domain's delay."""
+"""Log in through a form, and again when pages require it: a few times per lease, with the domain's delay."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ from crawler.engine.requests.session import DomainSession
 log = logging.getLogger("recrawl.login")
 
 LOGIN_FAILED = "login_failed"  # prefix of a suspension's reason
-MAX_REDIRECTS = 5  # to the form, and again after it was sent
+MAX_REDIRECTS = 5  # before the form, and again after it was sent
 MAX_RENEWALS = 3  # per lease: a page that always shows the form must not cause endless logins
 
 
@@ -65,7 +65,7 @@ class Login:
         return response.status == 401 or self._find_form(response, url) is not None
 
     async def renew(self, *, since: int) -> bool:
-        """Log in again, unless another visit has meanwhile; return whether the page should be fetched again.
+        """Log in again, unless another visit has done so meanwhile; return whether to fetch the page again.
 
         since: `login_count` before the request.
         """
@@ -141,7 +141,7 @@ class Login:
 
 
 def convert_to_unauthorized(response: Response) -> Response:
-    """Return a response that requires a login as a 401."""
+    """Return a response that requires a login, changed to status 401 without a body."""
     if not isinstance(response, Fetched):
         return response
     return replace(response, status=401, body=b"", location=None, validators=NO_VALIDATORS)

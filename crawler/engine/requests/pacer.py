@@ -17,7 +17,7 @@ POLL_SECONDS = 0.25  # how often a waiting request checks whether it is still ne
 
 
 class Pacer:
-    """The pacer of one server: it delays each request after the last send and after the end of the last response.
+    """The pacer of one server: it delays each request, counted from the start and from the end of the last one.
 
     delay: real time between two requests; zero: no delay, regardless of latency.  wait: time until the first request.
     hours: crawl hours, whose speed divides the delay, by the knowledge time of `clock`.
@@ -79,8 +79,8 @@ class Pacer:
     ) -> None:
         """Wait until the delay is over and the lease lasts long enough; then one request may be sent.
 
-        wait_for_lease: waits for the lease, inside the lock, so that waiting requests do not all start together.
-        is_over: whether requests are no longer needed; then return early. The caller must check it again afterwards.
+        wait_for_lease: waits for the lease; called inside the lock, so that waiting requests do not start together.
+        is_over: returns whether requests are no longer needed; then return early. The caller must check again.
         """
         if not self.delay and self._free_at <= time.monotonic():
             await wait_for_lease()

@@ -1,7 +1,7 @@
 """Send requests to a server: with its delay, within the lease, and debited from the day's budget.
 
-All requests go through a PacedServer. A crawl and `recrawl try` use it through a Requester, which has a lease and its
-budget. Registration has neither and uses one PacedServer for each server.
+All requests go through a PacedServer. A crawl and `recrawl try` use it through a Requester, which has a lease and a
+budget. Registration has no lease and no budget, and uses one PacedServer for each server.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from crawler.engine.store_port import LeasedStore
 if TYPE_CHECKING:  # imports aiohttp, which processes without HTTP requests do not need
     from crawler.fetch import Http
 
-RELAY_DEADLINE = timedelta(seconds=8)  # for a page's own requests: an endless one would delay its rendering
+RELAY_DEADLINE = timedelta(seconds=8)  # for requests of a page in the browser: an endless one would delay rendering
 
 Form = tuple[tuple[str, str], ...]  # names and values of fields
 # Waits until a request with this time limit may be sent, or raises.
@@ -68,7 +68,7 @@ class PacedServer:
     """A server whose requests are paced.
 
     deadline: the time limit of one request.  language: as in Http.fetch.  session: credentials and cookies for the
-    domain's own URLs; None: none.  Callers must check first whether the domain's hours are closed.
+    domain's own URLs; None: none.  Callers of `send_request` and `fetch` must check whether the hours are closed.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class PacedServer:
         return await self.send_request(WebRequest(url, limits=limits))
 
     async def relay(self, request: BrowserRequest, *, is_own: bool) -> BrowserResponse | Unreached:
-        """Send a page's own request: paced if it is for this server, else at once, but never to a private address."""
+        """Send a request of a page in the browser: paced if it is for this server, else at once to a public address."""
         if not is_own:
             await self._wait_for_lease()
             limits = RequestLimits(public_only=True)
@@ -191,7 +191,7 @@ class Requester:
         return self._is_ending() or self.pacer.is_closed()
 
     async def fetch_target(self, request: WebRequest) -> Response | None:
-        """Send the request that was debited for a dispatched page; refund it and return None if that is impossible."""
+        """Send the request that was debited for a dispatched page; if it cannot be sent, refund it and return None."""
         day = self._budget.day
         is_plain = request.method == "GET" and not request.validators
         if is_plain and (prefetched := self._prefetched.pop(request.url, None)) is not None:
@@ -208,7 +208,7 @@ class Requester:
         return await self._send(request, is_visit=True)
 
     async def reserve_request(self) -> bool:
-        """Take an extra request that a visit may need, so that a visit is not started if it could not be finished."""
+        """Debit a second request that a visit may need to finish; return whether that was possible."""
         return not self.is_stopping and await self._budget.take_request()
 
     def return_reserved(self, *, day: date | None) -> None:
@@ -216,7 +216,7 @@ class Requester:
         self._budget.return_requests(1, day=day)
 
     async def fetch_reserved(self, request: WebRequest) -> Response | None:
-        """Send the reserved request; return None if its day is over, or if the domain's delay is too long."""
+        """Send the reserved request; return None if its day is over, the delay is too long or the hours are closed."""
         if self.pacer.wait > self._max_wait or self._budget.is_day_over:
             self._budget.return_requests(1, day=self._budget.day)
             return None
@@ -235,7 +235,7 @@ class Requester:
         return await self._take_and_send(WebRequest(url, limits=limits), is_visit=False)
 
     async def relay(self, request: BrowserRequest, *, is_own: bool) -> BrowserResponse | Unreached | None:
-        """Send a page's request from the browser; return None if the budget is spent or the lease is ending."""
+        """Send a request as PacedServer.relay does; return None if the budget is spent or the lease is ending."""
         if self.is_stopping or not self._budget.has_bytes or not await self._budget.take_request():
             return None
         response = await self._server.relay(request, is_own=is_own)

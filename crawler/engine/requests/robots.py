@@ -18,16 +18,14 @@ MAX_REDIRECTS = 5  # RFC 9309, section 2.3.1.2
 COPY_LIFETIME = timedelta(days=1)  # section 2.4: not longer
 RETRY_AFTER = timedelta(hours=1)
 GIVE_UP_AFTER = timedelta(days=30)  # section 2.3.1.4: then an unreachable robots.txt allows everything
-
-
 MAX_READ_BYTES = MAX_ROBOTS_BYTES + 1  # one more byte, to detect a longer file
 
-
-RequestUrl = Callable[[Url], Awaitable[Response | None]]  # a paced request; returns None if the budget is spent
+# Sends a paced request; returns None if the budget is spent or the crawl hours are closed.
+RequestUrl = Callable[[Url], Awaitable[Response | None]]
 
 
 class RequestUrlWithin(Protocol):
-    """A paced request with limits; returns None if the budget is spent."""
+    """A RequestUrl with limits."""
 
     async def __call__(self, url: Url, *, limits: RequestLimits = DEFAULT_LIMITS) -> Response | None: ...
 
@@ -37,7 +35,8 @@ class RobotsResult:
     """The rules of a robots.txt and how they were obtained.
 
     copy: the copy to store; None if the stored one remains.  outage: why the domain may not be crawled now, or None.
-    requested_wait: the server's Retry-After.  is_budget_spent: the day's budget ended before the rules were known.
+    rules_changed: whether they differ from the stored ones.  requested_wait: the server's Retry-After.
+    is_budget_spent: the day's budget ended, or the crawl hours closed, before the rules were known.
     """
 
     rules: RobotsRules
@@ -69,9 +68,9 @@ async def fetch_robots(
 ) -> tuple[Response | None, int]:
     """Fetch the robots.txt of a root; return the response and the number of requests.
 
-    own_authorities: the names of the domain. Redirects to other authorities are followed, but only to public addresses:
-    --allow-private applies only to the domain itself. The response is None if the budget is spent. Only the beginning
-    of a file beyond MAX_ROBOTS_BYTES is read.
+    own_authorities: those of the domain. Redirects to other authorities are followed, but only to public addresses:
+    --allow-private applies only to the domain itself. The response is None if no request may be sent now. Only the
+    beginning of a file beyond MAX_ROBOTS_BYTES is read.
     """
     url = Url(f"{root}robots.txt")
     requests = 0

@@ -34,7 +34,7 @@ async def read_environment_secret(reference: SecretReference) -> str | None:
 
 
 async def find_secrets(references: Collection[SecretReference], find_secret: FindSecret) -> Secrets | str:
-    """Look up all secrets; if one is unusable, return the reason for a suspension, which contains no secret."""
+    """Look up all secrets; if one is missing or unusable, return the reason for a suspension, without any secret."""
     secrets: Secrets = {}
     for reference in references:
         secret = await find_secret(reference)

@@ -55,7 +55,7 @@ FLAGS = (
 )
 REPLACE_SHARE = 0.7  # of the memory limit: a browser that uses more after a render is replaced
 MAX_STARTS = 2  # attempts to start a browser or driver
-MAX_CHALLENGES = 10  # each can add a password to the 20 that Chromium remembers, among them the proxy's
+MAX_CHALLENGES = 10  # for each, Chromium may remember a password; it remembers 20, and one of them is the proxy's
 MAX_URLS = 500  # URLs that scripts use outside of the document
 _SCRIPT_NAMES = ("prepare", "read_dom", "scroll", "settle")
 _SCRIPTS = {name: files(__package__).joinpath(f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPT_NAMES}
@@ -65,12 +65,12 @@ _SCRIPTS = {name: files(__package__).joinpath(f"{name}.js").read_text(encoding="
 class RenderLimits:
     """Limits of rendering.
 
-    timeout: for one page, from opening the tab to reading the document.  quiet_time: a page is done when nothing
-    changes for this time.  max_settle_time: maximum time until then.  max_scrolls: how many windows to scroll down.
-    max_html_chars: size of the document.  max_tabs: simultaneous renders.  max_process_bytes: private memory of one
-    browser process.  max_total_bytes: memory of all browser processes; above it, the largest page or the browser is
-    killed.  max_renders: renders after which the browser is replaced.  max_tab_renders: renders after which a tab
-    is replaced.
+    timeout: for opening a page's tab, and again for loading and reading the page.  quiet_time: a page is done when
+    nothing changes for this time.  max_settle_time: maximum wait for that, unless requests are in flight.
+    max_scrolls: how often to scroll down by the height of the window.  max_html_chars: size of the document.
+    max_tabs: simultaneous renders.  max_process_bytes: private memory of one browser process.  max_total_bytes: memory
+    of all browser processes; above it, the largest page or the browser is killed.  max_renders, max_tab_renders:
+    renders after which the browser or a tab is replaced.
     """
 
     timeout: timedelta = timedelta(seconds=20)
@@ -92,7 +92,7 @@ RENDER_LIMITS = RenderLimits()
 class _RunningBrowser:
     """A running browser.
 
-    session: the CDP session with the browser.  driver_pid: the process of its driver.  stack: closes both.
+    session: the CDP session with the browser.  driver_pid: the process of its driver.  stack: ends browser and driver.
     killed_pids: processes that were killed because they took too much memory.
     """
 
@@ -105,7 +105,7 @@ class _RunningBrowser:
     tabs: int = 0  # open ones
     pages: int = 0  # being rendered
     is_stale: bool = False  # no more tabs are opened in it
-    is_above_bound: bool = False  # its processes exceeded the memory limit
+    is_above_limit: bool = False  # its processes exceeded the memory limit
     killed_pids: set[int] = field(default_factory=set)
 
 
@@ -121,7 +121,7 @@ class Browser:
         self._instances: list[_RunningBrowser] = []  # including replaced ones that still have tabs
         self._start_lock = asyncio.Lock()
         self.slots = asyncio.Semaphore(limits.max_tabs)  # for simultaneous renders
-        self._is_warned = False  # about the missing sandbox
+        self._is_warned = False  # whether the missing sandbox was logged
 
     async def __aenter__(self) -> Self:
         return self
@@ -192,7 +192,7 @@ class Browser:
         raise AssertionError
 
     async def _launch(self, driver: Playwright) -> DrivenBrowser:
-        """Start the browser in its sandbox; if that is impossible, start it without and warn once."""
+        """Start the browser in its sandbox; if that is impossible, start it without a sandbox and warn once."""
         try:
             return await launch(driver, self.program, FLAGS, BEST_SANDBOX)
         except PlaywrightTimeout:
@@ -216,7 +216,7 @@ class Browser:
             used_bytes = process.sum_tree_memory(pids)
             if used_bytes <= self.limits.max_total_bytes:
                 continue
-            running.is_stale = running.is_above_bound = True
+            running.is_stale = running.is_above_limit = True
             log.warning("browser.memory", extra={"bytes": used_bytes, "most": self.limits.max_total_bytes})
             largest = max(filter(process.is_renderer, pids), key=lambda each: process.read_memory(each)[0], default=pid)
             if largest == pid or process.read_memory(largest)[0] <= share:
@@ -246,7 +246,7 @@ class Tab:
         self._running: _RunningBrowser | None = None
         self._context: BrowserContext | None = None
         self._renders = 0  # in this context
-        self._challenges = 0  # count of the proxy when the context logged in to it
+        self._challenges = 0  # the proxy's count when the context logged in to the proxy
         self._began = 0.0  # when the current page began, in monotonic seconds
         self._events: Counter[str] = Counter()  # of the current page
 
@@ -363,7 +363,7 @@ class Tab:
                 return rendering.result()
             if crash.is_set():
                 detail = "the tab crashed"
-                if self._running is not None and self._running.is_above_bound:
+                if self._running is not None and self._running.is_above_limit:
                     detail += f": the browser used more than {self._browser.limits.max_total_bytes:,} bytes of memory"
                 return self._build_not_rendered(RenderFailure.CRASHED, detail)
             if self._proxy.in_flight:

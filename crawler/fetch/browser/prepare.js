@@ -1,4 +1,4 @@
-// Runs in each document before its own scripts, to record what scripts do outside of the document.
+// Runs in each document before its own scripts, to record when they change it and what is not in its HTML.
 (() => {
   const noted = { urls: new Set(), roots: new WeakMap(), lastChange: performance.now() };
   Object.defineProperty(window, Symbol.for("recrawl"), { value: noted });

@@ -24,7 +24,7 @@ from playwright.async_api import Browser, Playwright, async_playwright
 PASSED_VARIABLES = {
     *("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH", "FONTCONFIG_FILE"),
     *("PW_LANG_NAME", "PW_LANG_NAME_VERSION", "PW_CLI_DISPLAY_VERSION"),  # from Playwright to its driver
-    "RECRAWL_STACK",  # by which `recrawl down` finds the processes of the local stack
+    "RECRAWL_STACK",  # by this, `recrawl down` finds the processes of the local stack
 }
 VARIABLE = "RECRAWL_BROWSER"
 # Headless shell first: it needs a third of the CPU time per page.
@@ -45,15 +45,15 @@ class Sandbox(StrEnum):
     """How Chromium's sandbox is set up."""
 
     OWN = "own"  # by Chromium itself, for an ordinary account
-    NAMESPACE = "namespace"  # for root, which Chromium refuses: in a user namespace with an ordinary account
+    NAMESPACE = "namespace"  # for root, as which Chromium does not run: in a user namespace with an ordinary account
     NONE = "none"
 
 
 class DriverLost(Exception):
-    """The driver cannot be started or ended during its start."""
+    """Playwright's driver did not start, or ended during its start."""
 
 
-_is_ours: ContextVar[bool] = ContextVar("recrawl_driver", default=False)
+_is_ours: ContextVar[bool] = ContextVar("recrawl_driver", default=False)  # whether recrawl starts the driver
 # The sandbox to try first.
 BEST_SANDBOX = Sandbox.NAMESPACE if os.geteuid() == 0 else Sandbox.OWN
 _driver_environment = vars(transport)["get_driver_env"]
@@ -120,7 +120,7 @@ async def launch(driver: Playwright, program: Path, flags: Sequence[str], sandbo
             executable_path=executable,
             args=flags,
             chromium_sandbox=sandbox is not Sandbox.NONE,
-            # The discard port, for requests outside of any tab.
+            # Requests outside of any tab go to the discard port, where nothing listens.
             proxy={"server": "http://127.0.0.1:9", "bypass": "<-loopback>"},
             handle_sigint=False,  # Ctrl-C ends the crawl first
             handle_sigterm=False,
@@ -130,13 +130,13 @@ async def launch(driver: Playwright, program: Path, flags: Sequence[str], sandbo
 
 @contextmanager
 def _executable(program: Path, sandbox: Sandbox) -> Iterator[Path]:
-    """Return what Playwright should execute: the browser, or a script that starts it in a namespace."""
+    """Yield what Playwright should execute: the browser, or a script that starts it in a namespace."""
     if sandbox is not Sandbox.NAMESPACE:
         yield program
         return
     with tempfile.TemporaryDirectory(prefix="recrawl-browser-") as folder:
         script = Path(folder, "browser")
-        # Any account except 0, which Chromium rejects. For file access it is still root, without root's privileges.
+        # Any account except 0, which Chromium rejects. For file access, the browser is still root without privileges.
         namespace = "unshare --user --map-user=1000 --map-group=1000"
         script.write_text(f'#!/bin/sh\nexec {namespace} -- {shlex.quote(str(program))} "$@"\n', encoding="utf-8")
         script.chmod(0o700)
@@ -158,7 +158,7 @@ def list_process_tree(pid: int) -> list[int]:
 
 
 def find_ancestor_child(pid: int) -> int | None:
-    """Return the child of this process from which `pid` descends; None if there is none or it is unknown."""
+    """Return the direct child of this process that is `pid` or its ancestor; None if there is none or it is unknown."""
     with contextlib.suppress(OSError):
         while (parent := int((PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])) != os.getpid():
             if parent <= 1:

@@ -1,8 +1,8 @@
 """The browser's only way to the network: a loopback proxy that handles its requests with the crawler's HTTP client.
 
-All requests of a page, whether from redirects, frames, workers or fetch, become requests of the crawler. Therefore the
-proxy terminates TLS itself and rejects what is not HTTP (WebSockets, QUIC, other data in a tunnel). Each tab has a
-separate listener, which identifies its requests.
+All requests of a page, whether from redirects, frames, workers or scripts, become requests of the crawler. Therefore
+the proxy terminates TLS itself and rejects what is not HTTP (WebSockets, QUIC, other data in a tunnel). Each tab has a
+separate listener, so it is known which tab sent a request.
 
 Every user of the machine can connect to the listener. It accepts a request only with the tab's password
 (Proxy-Authorization, RFC 9110, 11.7.1), which only the browser gets (see browser.py).
@@ -32,7 +32,7 @@ from crawler.core.http.urls import Url
 USERNAME = "tab"
 LOGIN_URL = Url("http://recrawl.invalid/")  # the proxy itself responds with an empty page (RFC 6761, 6.4)
 HEAD_SECONDS = 10  # time for the first request head of a connection, which must contain the password
-MAX_UNAUTHENTICATED = 64  # connections; then the oldest is closed, so that other users cannot exhaust descriptors
+MAX_UNAUTHENTICATED = 64  # connections; then the oldest is closed, so that other users cannot exhaust file descriptors
 
 HOP_BY_HOP = {  # RFC 9110, 7.6.1
     *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer"),
@@ -125,7 +125,7 @@ class LoopbackProxy:
                     return
 
     async def _serve_tunnel(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, authority: str) -> None:
-        """Handle the requests in a TLS tunnel. authority: its destination."""
+        """Handle the requests in a TLS tunnel. authority: the destination of the tunnel."""
         connection = h11.Connection(h11.SERVER)
         while (request := await _read_request(connection, reader)) is not None and request.method != b"CONNECT":
             url = Url(f"https://{authority.removesuffix(':443')}{request.target.decode('ascii')}")
@@ -164,7 +164,7 @@ async def _send_response(
 
 
 async def _read_request(connection: h11.Connection, reader: asyncio.StreamReader) -> h11.Request | None:
-    """Read the next request of a connection and drop its body; return None at the end of the connection."""
+    """Read the next request of a connection and drop its body; return None if the connection ends or must end."""
     request: h11.Request | None = None
     body_bytes = 0
     while True:

@@ -1,5 +1,5 @@
 // Returns the rendered document as HTML without scripts, with shadow trees and same-origin frames inlined.
-([mostChars, mostUrls]) => {
+([maxChars, maxUrls]) => {
   const noted = window[Symbol.for("recrawl")];
   const DROPPED = new Set(["SCRIPT", "NOSCRIPT", "STYLE", "TEMPLATE"]);
   const VOID = new Set(["AREA", "BASE", "BR", "COL", "EMBED", "HR", "IMG", "INPUT", "LINK", "META", "SOURCE", "TRACK", "WBR"]);
@@ -10,7 +10,7 @@
   let size = 0, isCut = false;
   const put = (text) => {
     size += text.length;
-    if (size > mostChars) { isCut = true; return; }
+    if (size > maxChars) { isCut = true; return; }
     parts.push(text);
   };
 
@@ -55,7 +55,7 @@
   const isPage = (text) => text.length < 500 && /^(\/(?!\/)|https?:\/\/)[^\s"'<>{}\\]*$/.test(text)
     && !/\.(js|mjs|css|json|map|png|jpe?g|gif|svg|webp|avif|ico|woff2?|ttf|mp[34]|webm)([?#]|$)/i.test(text);
   const take = (text) => {
-    if (urls.size >= mostUrls || !isPage(text)) return;
+    if (urls.size >= maxUrls || !isPage(text)) return;
     try {
       const url = new URL(text, document.baseURI);
       if (url.origin === location.origin) urls.add(url.href);

@@ -22,7 +22,7 @@ MAX_NAME_CHARS = 64
 
 @dataclass(frozen=True, slots=True)
 class ApiToken:
-    """An issued token. expires_at: None if it is valid until it is revoked."""
+    """An issued token. expires_at: None if it is valid until it is revoked.  digest: its SHA-256 hash, hexadecimal."""
 
     name: str
     created_at: datetime

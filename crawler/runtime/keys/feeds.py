@@ -47,7 +47,7 @@ class FeedSelection:
 
 @dataclass(frozen=True, slots=True)
 class FeedAddress:
-    """An issued address. selection: its feed, or None for all links of the web UI."""
+    """An issued address. selection: its feed; None for the shared address of all links of the web UI."""
 
     name: str
     created_at: datetime

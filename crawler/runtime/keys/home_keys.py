@@ -1,7 +1,7 @@
-"""The keys of a home: the auth string of its Prefect server, and the key of its web UI, which signs tokens.
+"""The keys of a RECRAWL_HOME: the auth string of its Prefect server, and the key of its web UI, which signs tokens.
 
-Before a command sends a key or login code to a server, the server must prove that it knows the key, because another
-user's program may listen on the port of a dead server.
+Before a command sends a key or login code to a server, the server must prove that it knows the key, because a program
+of another user may listen on the port of a dead server.
 """
 
 import hmac
@@ -32,12 +32,12 @@ def list_own_origins(port: int) -> tuple[str, ...]:
 
 
 def ensure_auth(home: Path) -> str:
-    """Return the auth string of `home`, and create it the first time. The caller holds the lock of the stack."""
+    """Return the auth string of `home`, and create it the first time. The caller must hold the lock of the stack."""
     return ensure_secret(_get_auth_file(home), _make_auth)
 
 
 def renew_auth(home: Path) -> str:
-    """Replace the auth string with a new one and return it. The caller holds the lock of the stack."""
+    """Replace the auth string with a new one and return it. The caller must hold the lock of the stack."""
     write_private(_get_auth_file(home), auth := _make_auth())
     return auth
 
@@ -48,12 +48,12 @@ def read_auth(home: Path) -> str | None:
 
 
 def compute_proof(auth: str, *, port: int, nonce: str) -> str:
-    """Return the proof that a server knows the key. port: the server's port, so it cannot relay another's proof."""
+    """Return the proof that a server knows the key. port: the server's; a proof is not valid on another port."""
     return hmac.digest(auth.encode(), f"{port}/{nonce}".encode(), "sha256").hex()
 
 
 def is_own_server(port: int, auth: str) -> bool:
-    """Return whether the server on this local port knows the key, without sending the key."""
+    """Return whether the server on this local port knows the key, without sending it. auth: the key or auth string."""
     nonce = secrets.token_hex(16)
     try:
         url = f"{list_own_origins(port)[0]}{PROOF_PATH}/{nonce}"
@@ -74,7 +74,7 @@ def _get_auth_file(home: Path) -> Path:
 
 KEY_BYTES = 32
 LOGIN_PATH = "/enter"
-LOGIN_PURPOSE = "enter"  # the purpose of a login code
+LOGIN_PURPOSE = "enter"  # of login codes, for Signer
 
 
 def ensure_key(home: Path) -> str:
@@ -84,7 +84,7 @@ def ensure_key(home: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """A signer of texts and tokens with a key."""
+    """A signer of texts and tokens with a key. A signature is valid for one purpose only."""
 
     key: str = field(repr=False)
 

@@ -32,7 +32,7 @@ FAILED_VISIT = "failed"  # the outcome of a failed visit
 DEAD_LINK = "dead_link"  # the outcome of a visit to a page that never existed
 # Upper bounds in seconds, from a lease without due pages to a whole crawl run.
 LEASE_BUCKETS = (1, 3, 10, 30, 60, 180, 600, 1800)
-MAX_REASONS = 60  # each is a time series; further reasons are counted as other
+MAX_REASONS = 60  # each is a time series; if there are more, the rarest are counted as "other"
 # The fields of CrawlStats that are summed up.
 SUMMED = (
     *("requests", "received_bytes", "saved_bytes"),
@@ -45,8 +45,8 @@ TOTAL = "total.json"
 class CrawlCounts:
     """Counts since the start of a process.
 
-    visits: by outcome.  failures: failed visits by reason.  leases: by outcome.  sums: requests, bytes and pages by
-    name.  lease_seconds: ended leases by index in LEASE_BUCKETS; longer ones have the index after the last.
+    visits: by outcome.  failures: failed visits by reason.  leases: by outcome.  sums: SUMMED and lease_milliseconds.
+    lease_seconds: ended leases by index in LEASE_BUCKETS; longer ones have the index after the last.
     """
 
     visits: Counter[str] = field(default_factory=Counter)
@@ -93,7 +93,7 @@ def build_counts(stats: CrawlStats) -> CrawlCounts:
 class CountsWriter:
     """A writer of the counts of this process. file: None to write nothing.
 
-    A write error is logged once and does not stop the crawl.
+    After a write error, which is logged, it writes nothing more; the crawl continues.
     """
 
     def __init__(self, file: Path | None) -> None:
@@ -144,13 +144,13 @@ class CountsWriter:
 
 
 def open_counts_writer(home: Path) -> CountsWriter:
-    """Return the writer of this process; it writes nothing if no process serves the metrics of `home`."""
+    """Return the writer of this process; it writes nothing if the metrics of `home` were never served."""
     folder = get_metrics_folder(home)
     return CountsWriter(folder / f"{os.getpid()}-{secrets.token_hex(4)}.json" if folder.is_dir() else None)
 
 
 def get_metrics_folder(home: Path) -> Path:
-    """Return the folder of the counts, which exists only if a process serves the metrics."""
+    """Return the folder of the counts, which the first process that serves the metrics creates."""
     return home / "run" / "metrics"
 
 
@@ -171,7 +171,7 @@ def write_counts(file: Path, counting_process: Process, counts: CrawlCounts) -> 
 def sum_counts(folder: Path) -> CrawlCounts:
     """Return the sum of the counts of running and ended processes.
 
-    The files of ended processes are merged into one, so the folder stays small. That file lists the merged ones before
+    The files of ended processes are merged into TOTAL, so the folder stays small. TOTAL lists the merged files before
     they are deleted, so each is counted once even if this process is killed.
     """
     with hold_lock(folder / "lock"):
@@ -180,7 +180,7 @@ def sum_counts(folder: Path) -> CrawlCounts:
         living, ended = CrawlCounts(), []
         for file in sorted(folder.glob("*-*.json")):
             document = _read_document(file)
-            if file.name in taken or document is None:  # files are never half written
+            if file.name in taken or document is None:  # files are written atomically, so None is a damaged file
                 ended.append(file)
             elif Process(document["pid"], document["start_id"]).is_running():
                 living.add(CrawlCounts.from_json(document["tally"]))

@@ -35,7 +35,7 @@ TEXT = "text/plain; charset=utf-8"
 
 @contextmanager
 def serve_worker_metrics(host: str, port: int, home: Path, *, tag: str, is_alive: Callable[[], bool]) -> Iterator[None]:
-    """Serve the counts and resource usage of the crawl runs of a home. tag: the tag of their processes."""
+    """Serve the metrics of the crawl runs of a home. tag: of their processes.  is_alive: the response of /alive."""
     folder = ensure_metrics_folder(home)
 
     def collect() -> Iterator[Metric]:
@@ -50,7 +50,7 @@ def serve_worker_metrics(host: str, port: int, home: Path, *, tag: str, is_alive
 def serve_web_ui_metrics(host: str, port: int, db: Database, home: Path, *, stack: str | None) -> Iterator[None]:
     """Serve the metrics of domains and subscriptions. Call it in the event loop of the database.
 
-    stack: the tag of the local stack of this web UI, whose crawl runs are then included.
+    stack: the tag of the local stack of this web UI, whose crawl runs are included; None if it belongs to none.
     """
     loop, gauges = asyncio.get_running_loop(), StoredGauges(db, now=lambda: datetime.now(UTC))
     folder = ensure_metrics_folder(home) if stack is not None else None
@@ -66,7 +66,7 @@ def serve_web_ui_metrics(host: str, port: int, db: Database, home: Path, *, stac
 
 
 class StoredGauges:
-    """Cached gauges of a database. now: returns the current time."""
+    """The gauges of domains and subscriptions in a database, cached. now: returns the current time."""
 
     def __init__(self, db: Database, *, now: Callable[[], datetime]) -> None:
         self._db, self._now = db, now
@@ -100,7 +100,7 @@ class _FamilyCollector(Collector):
 
 @contextmanager
 def serve_metrics(host: str, port: int, *, collect: Collect, is_alive: Callable[[], bool]) -> Iterator[None]:
-    """Serve metrics on a port during the block. Both functions are called in threads. Raises StackFailed."""
+    """Serve metrics on a port during the block. Raises StackFailed if that fails. Both functions run in threads."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_FamilyCollector(collect))
 

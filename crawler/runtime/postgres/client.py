@@ -45,7 +45,7 @@ def restore_database(settings: Settings, file: Path) -> Iterator[str]:
     """Restore a dump, upgrade it to the newest schema, and yield the database URL.
 
     An external database must be empty. The embedded one must have no domains, and is created if needed. Raises BadInput
-    otherwise, and CrawlerError if the file is not a dump.
+    otherwise or if the file does not exist, and CrawlerError if the file is not a dump.
     """
     if not file.is_file():
         raise BadInput(f"{file} is not a file")
@@ -121,13 +121,13 @@ def _run_program(name: str, url: str, *options: str, is_restore: bool = False) -
 
 
 def _build_connection(url: str) -> tuple[str, dict[str, str]]:
-    """Return a database URL without its password, and an environment with it."""
+    """Return a database URL without its password, and an environment with the password."""
     open_url, password = split_password(url)
     return open_url, dict(os.environ) | ({"PGPASSWORD": password} if password is not None else {})
 
 
 def split_password(url: str) -> tuple[str, str | None]:
-    """Split the password from a database URL, because other users can see process arguments."""
+    """Return a database URL without its password, and the password, because other users can see process arguments."""
     scheme, rest = url.partition("://")[::2]
     parts = urlsplit(f"{scheme.split('+')[0]}://{rest}")  # libpq does not accept driver names
     user, at, host = parts.netloc.rpartition("@")

@@ -52,7 +52,7 @@ class Cluster:
         self._execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
     def is_responding(self) -> bool:
-        """Return whether it accepts connections; a server that was just killed may look alive, but does not."""
+        """Return whether the server accepts connections; one that was just killed may look alive, but accepts none."""
         return PGconn.ping(f"{self.build_url('postgres')}?connect_timeout={RESPONSE_SECONDS}".encode()) == Ping.OK
 
     def stop(self) -> None:
@@ -108,7 +108,7 @@ def borrow_postgres(home: Path) -> Iterator[Cluster]:
 
 @contextmanager
 def _keep_running(cluster: Cluster) -> Iterator[None]:
-    """Restart the server if it ends during the block. It runs in a thread, because callers may block on the server."""
+    """Restart the server if it ends during the block. A thread does this, because callers may block on the server."""
     is_over = threading.Event()
 
     def watch() -> None:
@@ -168,12 +168,12 @@ def _get_lock_file(home: Path) -> Path:
 
 
 def find_data_major(home: Path) -> int | None:
-    """Return the major version of the data in `home`; None without data."""
+    """Return the newest major version of the data in `home`; None without data."""
     return max((int(found.parts[-3]) for found in home.glob("postgres/[1-9]*/data/PG_VERSION")), default=None)
 
 
 def find_running_postgres(home: Path) -> Cluster | None:
-    """Return the Postgres of `home` if it is running."""
+    """Return the Postgres of `home` if it is running and accepts connections."""
     home = home.resolve()
     major = find_data_major(home)
     if major is None:

@@ -1,4 +1,4 @@
-"""Creation, start and stop of a Postgres cluster in a folder, by the programs of Postgres."""
+"""Create, start and stop a Postgres cluster in a folder, with the programs of Postgres."""
 
 import secrets
 import shutil
@@ -30,8 +30,8 @@ class Programs:
     bin: Path
     major: int
     folder: Path
-    path: str
-    handles: tuple[int, ...]
+    path: str  # to the folder, for that account
+    handles: tuple[int, ...]  # see Account.open_path_to
 
     @property
     def data(self) -> Path:
@@ -73,14 +73,14 @@ def find_server(data: Path) -> RunningServer | None:
         lines = (data / "postmaster.pid").read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         return None
-    # Lines: process, folder, start, port, socket folder, address, shared memory, state; added during the start.
+    # Lines: process, folder, start, port, socket folder, address, shared memory, state. They are written one by one.
     if len(lines) < 4 or not is_working_in(int(lines[0]), data):
         return None
     return RunningServer(int(lines[0]), int(lines[3]), len(lines) >= 8 and lines[7].strip() == "ready")
 
 
 def is_working_in(pid: int, data: Path) -> bool:
-    """Return whether a process works in that folder; after a reboot its id may belong to another program."""
+    """Return whether the process works in that folder; after a reboot the id may belong to another program."""
     with suppress(psutil.Error):
         return Path(psutil.Process(pid).cwd()) == data
     return False
@@ -99,7 +99,7 @@ def make_cluster(programs: Programs) -> None:
         write_private(file, password)
     for path in (temporary, password_file):
         programs.account.give_ownership(path)
-    # By default all users of the machine could connect as any user. From version 17 on, the locale is built into
+    # Without --auth, all users of the machine could connect as any user. From version 17 on, the locale is built into
     # Postgres, so a system update cannot change the order of an index.
     locale = ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
     succeeded, output = programs.run(
@@ -138,7 +138,7 @@ def build_options(*, durable: bool) -> dict[str, str]:
 def launch_server(programs: Programs, server_options: dict[str, str]) -> None:
     """Start the server and wait until it is ready; use another port if the recorded one is in use.
 
-    Also waits for a server that another process has started and that is still recovering.
+    Also wait for a server that another process has started and that is still recovering. Raises StackFailed.
     """
     programs.log.touch(mode=0o600)
     programs.account.give_ownership(programs.log)
@@ -184,7 +184,7 @@ def choose_port(folder: Path, tried_ports: list[int]) -> int:
 
 
 def remove_reused_pid(data: Path) -> None:
-    """Remove a postmaster.pid whose process id now belongs to another program, which Postgres would not start over."""
+    """Remove a postmaster.pid whose process id belongs to another program now; Postgres would not start with it."""
     pid_file = data / "postmaster.pid"
     try:
         pid = int(pid_file.read_text(encoding="utf-8").splitlines()[0])
@@ -199,7 +199,7 @@ def shut_down(programs: Programs) -> None:
     """Stop the running server, even with open connections."""
     output = ""
     for mode in ("fast", "immediate"):  # immediate if a session does not end; the next start recovers
-        # It takes a second on an idle machine.
+        # A stop takes a second on an idle machine.
         arguments = (f"--pgdata={programs.path}/data", f"--mode={mode}", "--wait", "--timeout=300")
         stopped, output = programs.run("pg_ctl", *arguments, "stop")
         if stopped or find_server(programs.data) is None:

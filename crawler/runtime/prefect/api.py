@@ -30,8 +30,8 @@ from crawler.runtime.environment import HEARTBEAT_SECONDS, POOL, PrefectApi
 from crawler.store import domains
 from crawler.store.database import Database
 
-COMMAND = "python -m prefect.engine"
-DOMAIN_PARAMETER = "domain"  # the parameter of a flow that names one
+COMMAND = "python -m prefect.engine"  # of each run
+DOMAIN_PARAMETER = "domain"  # the parameter of a flow that names a domain
 MAX_OFFERED = 500  # domains in the list of a form
 LIVE_STATES = [objects.StateType.RUNNING, objects.StateType.PENDING, objects.StateType.CANCELLING]
 POOL_FILTER = filters.WorkPoolFilter(name=filters.WorkPoolFilterName(any_=[POOL]))
@@ -53,7 +53,7 @@ class Deployment(BaseModel):
 
 @asynccontextmanager
 async def open_client(api: PrefectApi) -> AsyncIterator[PrefectClient]:
-    """Open a client of this server, with precedence over the settings of the process."""
+    """Open a client of this server, whatever server the settings of the process name."""
     with temporary_settings({PREFECT_API_URL: api.url, PREFECT_API_AUTH_STRING: api.auth}):
         async with get_client() as client:
             yield client
@@ -71,7 +71,7 @@ async def read_secret_block(api: PrefectApi, name: str) -> str | None:
 
 
 async def ensure_deployments(api: PrefectApi, file: Path, *, is_ours: bool) -> int:
-    """Create the work pool and the deployments of a prefect.yaml. Return the number of new or changed deployments.
+    """Create the work pool, automations and deployments of a prefect.yaml. Return how many deployments changed.
 
     Deployments of the current version are not changed, so paused or edited schedules and waiting runs are kept.
     is_ours: whether the server and its pool belong to this home.
@@ -93,7 +93,7 @@ async def ensure_deployments(api: PrefectApi, file: Path, *, is_ours: bool) -> i
 
 
 def compute_version(file: Path) -> str:
-    """Return a hash of a prefect.yaml and of the flows next to it (FILE/../../flows), as their version."""
+    """Return a hash of a prefect.yaml and of the folder `flows` next to its folder: the version of its deployments."""
     digest = hashlib.sha256(file.read_bytes())
     for source in sorted((file.parent.parent / "flows").glob("**/*.py")):
         digest.update(hashlib.sha256(source.read_bytes()).digest())
@@ -153,7 +153,7 @@ async def offer_domains(client: PrefectClient, db: Database) -> None:
 
 
 async def ensure_pool(client: PrefectClient, *, is_ours: bool) -> None:
-    """Create the pool if needed, and make its command fixed, so that runs cannot choose what the worker starts.
+    """Create the pool if needed, and make its command constant, so that runs cannot choose what the worker starts.
 
     is_ours: whether the server belongs to this home; on other servers, a pool with a custom command is not changed.
     """
@@ -161,7 +161,7 @@ async def ensure_pool(client: PrefectClient, *, is_ours: bool) -> None:
         pool = await client.read_work_pool(POOL)
     except ObjectNotFound:
         template = fix_command(ProcessWorker.get_default_base_job_template())
-        # Another home may create it first on a shared server, and a retry finds the pool of the first attempt.
+        # Another home may create the pool first on a shared server; also, a retry finds the pool of the first attempt.
         with suppress(ObjectAlreadyExists):
             await client.create_work_pool(actions.WorkPoolCreate(name=POOL, type="process", base_job_template=template))
         return
@@ -171,7 +171,7 @@ async def ensure_pool(client: PrefectClient, *, is_ours: bool) -> None:
 
 
 def fix_command(template: dict[str, Any]) -> dict[str, Any]:
-    """Return the template of a pool with a fixed command instead of a variable that runs can set."""
+    """Return the template of a pool with a constant command instead of a variable that runs can set."""
     fixed = deepcopy(template)
     # By default, each run first prepares a workspace for remote code, and may even install packages.
     fixed.setdefault("job_configuration", {})["command"] = COMMAND
@@ -189,7 +189,7 @@ def find_command(template: dict[str, Any]) -> str | None:
 
 
 def build_zombie_automation() -> AutomationCore:
-    """Return the automation that marks runs as crashed if their process is gone; otherwise they stay Running."""
+    """Return the automation that marks a run as crashed if its process is gone; otherwise it would stay Running."""
     heartbeat = "prefect.flow-run.heartbeat"
     return AutomationCore(
         name="recrawl: mark runs as crashed that have gone silent",
@@ -207,7 +207,7 @@ def build_zombie_automation() -> AutomationCore:
 
 
 async def list_live_runs(client: PrefectClient) -> list[objects.FlowRun]:
-    """Return the runs of the work pool that have started and not ended, according to the server."""
+    """Return the runs of the work pool that are pending, running or being canceled, according to the server."""
     run_filter = filters.FlowRunFilter.model_validate({"state": {"type": {"any_": LIVE_STATES}}})
     return await client.read_flow_runs(work_pool_filter=POOL_FILTER, flow_run_filter=run_filter)
 
@@ -243,10 +243,10 @@ async def delete_late_runs(api: PrefectApi) -> int:
 
 
 async def cancel_runs(api: PrefectApi, *, only: Collection[UUID] | None) -> list[UUID]:
-    """Cancel the live runs of the pool and return them. only: the runs of this machine if others share the pool.
+    """Cancel the live runs of the pool and return them. only: the runs to cancel; None for all.
 
-    Repeat the call after a while, because a worker that is reconnecting to a restarted server misses it. Not sooner: a
-    run that is canceled at the moment of its end stays Cancelling forever.
+    Repeat the call after a while, because a worker that is reconnecting to a restarted server misses a cancellation. Do
+    not repeat it sooner: a run that is canceled at the moment of its end stays Cancelling forever.
     """
     async with open_client(api) as client:
         runs = [run for run in await list_live_runs(client) if only is None or run.id in only]

@@ -17,7 +17,7 @@ from crawler.runtime.machine import choose_port, ensure_private_folder, is_port_
 from crawler.settings import Settings
 
 DEFAULT_PORT = 4200
-START_SECONDS = 900  # it takes 5 to 10 on an idle machine; the first start of a server creates 100 tables
+START_SECONDS = 900  # 5 to 10 are enough on an idle machine; the first start of a server creates 100 tables
 
 
 def ensure_server(home: Path, settings: Settings, *, database_url: str, report: Report) -> Child:
@@ -37,7 +37,7 @@ def ensure_server(home: Path, settings: Settings, *, database_url: str, report: 
     last = read_recorded_port(_get_port_file(home), default=DEFAULT_PORT)
     port = _choose_port(home, settings.prefect_port, last, report=report)
     if port != last:
-        # A worker that outlived the server may have sent the string to the program that has the old port now.
+        # A worker that outlived the server may have sent the auth string to the program that has the old port now.
         facts["auth"] = background_processes.hash_secret(auth := renew_auth(home))
     report("Prefect server: starting")
     variables = environment.build_server_environment(
@@ -52,8 +52,8 @@ def ensure_server(home: Path, settings: Settings, *, database_url: str, report: 
 def _wait_until_ready(home: Path, server: Child, *, report: Report) -> bool:
     """Wait until the server responds, ends or times out. Return whether it responds.
 
-    The response must come from this home's server: one that was just killed may look alive, and the server of another
-    home may have taken the port.
+    The response must come from the server of this home: a server that was just killed may look alive, and the server of
+    another home may have taken the port.
     """
     is_ready = partial(is_own_server, server.port, ensure_auth(home))
     return background_processes.wait_until(
@@ -78,7 +78,7 @@ def wait_for_server(home: Path, server: Child, *, restart: Callable[[], Child], 
 
 
 def _choose_port(home: Path, requested_port: int | None, last: int, *, report: Report) -> int:
-    """Return the port of the settings, else the last port, else Prefect's default, else any free one."""
+    """Return the port of the settings, else the last port (at first Prefect's default) if it is free, else another."""
     if requested_port is not None:
         if not is_port_free(requested_port):
             problem = f"port {requested_port} (RECRAWL_PREFECT_PORT) is taken by another program"
@@ -106,7 +106,7 @@ def _build_facts(api: PrefectApi, database_url: str) -> dict[str, str]:
 
 
 def clear_runs(api: PrefectApi, *, report: Report) -> None:
-    """Clean up the runs of a pool that has no worker."""
+    """Mark dead runs as crashed and delete late ones, in a pool that has no worker."""
     from crawler.runtime.prefect.api import delete_late_runs, mark_dead_runs
 
     if crashed := asyncio.run(mark_dead_runs(api)):

@@ -2,8 +2,8 @@
 
     python -m crawler.runtime.prefect.program    all settings come from the environment, see environment.py
 
-Prefect has no setting for allowed hosts. A server for other machines has unknown host names; it is protected by its
-auth string, which pages of other sites do not have.
+Prefect has no setting for allowed hosts. A server for other machines has no such checks, because its host names are
+unknown; it is protected by its auth string, which pages of other sites do not have.
 """
 
 import socket
@@ -24,7 +24,7 @@ def main() -> int:
     port, auth = api.port, api.auth_string
     if auth is None:
         raise SystemExit("PREFECT_SERVER_API_AUTH_STRING is not set: recrawl up starts this server")
-    # First, so that the second of two servers on one port ends at once.
+    # Listen first, so that the second of two servers on one port ends at once.
     family = socket.AF_INET6 if ":" in api.host else socket.AF_INET
     with socket.socket(family) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,4 @@
-"""Start of a run of a deployment."""
+"""Start a run of a Prefect deployment."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ RESPONSE_SECONDS = 30
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of a deployment. url: its page in the Prefect UI."""
+    """A run of a deployment. url: its page in the Prefect UI, or a redirect to that page."""
 
     id: UUID
     name: str
@@ -47,14 +47,14 @@ def _start_by_http(api: PrefectApi, deployment: str, parameters: dict[str, Any])
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """Disables redirects, so that the auth string is only sent to the verified address."""
+    """Follows no redirects, so that the auth string is only sent to the verified address."""
 
     def redirect_request(self, *_: object) -> None:
         return None
 
 
 def _call_api(api: PrefectApi, path: str, body: dict[str, Any] | None = None) -> Any:
-    """Call the API, with GET or, with a body, POST. Return None for 404. Raises StackFailed."""
+    """Call the API with GET, or with POST if there is a body. Return None for status 404. Raises StackFailed."""
     auth_headers = {"authorization": f"Basic {b64encode(api.auth.encode()).decode()}"} if api.auth is not None else {}
     request = Request(  # noqa: S310  this machine
         f"{api.url}{path}",

@@ -1,4 +1,4 @@
-"""Health checks of services, and waiting for their external database and Prefect server."""
+"""Check the health of services, and wait for their external database and Prefect server."""
 
 import time
 from collections.abc import Callable
@@ -15,8 +15,8 @@ from crawler.settings import Settings
 from crawler.store.database import NEWER_MESSAGE, SchemaState, read_schema_state
 
 RETRY_SECONDS = 2.0
-HEARTBEAT_SECONDS = 5.0
-# Log lines of Prefect and of the runs as JSON, one document per line.
+HEARTBEAT_SECONDS = 5.0  # between two heartbeats of a worker
+# The variables by which Prefect and the runs log in JSON, one document per line.
 JSON_LINES = {
     "PREFECT_LOGGING_HANDLERS_CONSOLE_FORMATTER": "json",
     "PREFECT_LOGGING_FORMATTERS_JSON_CLASS": "crawler.json_lines.JsonLineFormatter",
@@ -63,7 +63,7 @@ def find_server_problem(api: PrefectApi) -> str:
 
 
 def wait_until_usable(find_problem: Callable[[], str], *, wait: Wait, report: Report) -> bool:
-    """Wait until there is no problem, and report each new one. Return false if the service was asked to stop before."""
+    """Wait until there is no problem, and report each new problem. Return false if `wait` returned true before."""
     reported = ""
     while problem := find_problem():
         if problem != reported:
@@ -74,14 +74,14 @@ def wait_until_usable(find_problem: Callable[[], str], *, wait: Wait, report: Re
     return True
 
 
-def beat_file(home: Path) -> Path:
+def get_heartbeat_file(home: Path) -> Path:
     """Return the file that a running worker touches every HEARTBEAT_SECONDS."""
     return home / "run" / "service-beat"
 
 
 def has_heartbeat(home: Path) -> bool:
     """Return whether the worker has a recent heartbeat."""
-    file = beat_file(home)
+    file = get_heartbeat_file(home)
     # At most a minute old: twelve heartbeats, because a busy machine may miss some.
     return file.exists() and abs(time.time() - file.stat().st_mtime) < 60
 
@@ -102,8 +102,8 @@ class HealthCheck:
 def check_health(settings: Settings, *, alive_only: bool) -> list[HealthCheck]:
     """Check the services of RECRAWL_HOME.
 
-    alive_only: whether to skip the database and the Prefect server: an outage of these must not restart a service,
-    which would lose its work in progress.
+    alive_only: whether to skip the database and the Prefect server. An outage of these must not restart a service,
+    because it would lose its work in progress.
     """
     home = settings.home.resolve()
     checks = []

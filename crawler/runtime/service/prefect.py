@@ -18,7 +18,7 @@ from crawler.store import database
 
 
 def deploy(settings: Settings, *, may_upgrade: bool, timeout_seconds: float, report: Report) -> int:
-    """Register the deployments and the work pool. Return the number of new or changed deployments. It is idempotent.
+    """Migrate the database, register the pool and the deployments. Return the number of new or changed deployments.
 
     may_upgrade: whether to migrate a database that has data; an empty one is always migrated.  timeout_seconds: how
     long to wait for the database and the server.  Raises StackFailed if one of them does not respond in time.
@@ -26,14 +26,14 @@ def deploy(settings: Settings, *, may_upgrade: bool, timeout_seconds: float, rep
     url, api = health.get_database_url(settings), health.get_api(settings)
     deadline = time.monotonic() + timeout_seconds
 
-    def is_too_late(seconds: float) -> bool:
+    def wait(seconds: float) -> bool:
         time.sleep(min(seconds, max(deadline - time.monotonic(), 0)))
         return time.monotonic() >= deadline
 
     def find_problem() -> str:
         return database.find_connection_error(url) or health.find_server_problem(api)
 
-    if not health.wait_until_usable(find_problem, wait=is_too_late, report=report):
+    if not health.wait_until_usable(find_problem, wait=wait, report=report):
         raise StackFailed(f"{find_problem()}: gave up after {timeout_seconds:g} s")
     if may_upgrade:
         report(f"Database: {database.read_schema_state(url).value}")

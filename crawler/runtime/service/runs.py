@@ -1,10 +1,10 @@
-"""Calls of a worker to the Prefect server as a program, so that the worker need not import prefect.
+"""A program that calls the Prefect server for a worker, so that the worker need not import prefect.
 
     python -m crawler.runtime.service.runs pool               create or fix the work pool
     python -m crawler.runtime.service.runs cancel RUN...      cancel runs
     python -m crawler.runtime.service.runs cancelled RUN...   mark killed runs as canceled
 
-The server is that of the settings of this process.
+The server is that of PREFECT_API_URL.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """A Prefect worker in the foreground, which starts when its dependencies are ready and shuts down cleanly.
 
-On SIGTERM, Prefect's worker does not end its runs, and the supervisor kills them soon after. Here they are canceled
-first: each records its visits in progress, releases its domains, and is marked as canceled.
+On SIGTERM, Prefect's worker does not end its runs, and its supervisor (such as systemd) kills them soon after. Here the
+runs are canceled first: each records its visits in progress, releases its domains, and is marked as canceled.
 """
 
 import os
@@ -35,7 +35,7 @@ def run_worker(settings: Settings, *, runs_at_once: int | None, timeout: timedel
     """Run the crawls that the Prefect server schedules, until SIGTERM or SIGINT.
 
     runs_at_once: the maximum number of concurrent runs, or None.  timeout: the time for runs to end after a signal.
-    Raises StackFailed if another worker uses this home, or if Prefect's worker keeps ending, after ending the runs.
+    Raises StackFailed if another worker uses this home, and, after ending the runs, if Prefect's worker keeps ending.
     """
     database_url, api = health.get_database_url(settings), health.get_api(settings)
     home = settings.home.resolve()
@@ -49,7 +49,7 @@ def run_worker(settings: Settings, *, runs_at_once: int | None, timeout: timedel
         own_process = find_process(os.getpid())
         assert own_process is not None
         background_processes.write_note(home, background_processes.SERVICE_WORKER, Child(own_process, {}))
-        health.beat_file(home).touch()
+        health.get_heartbeat_file(home).touch()
         environment, shows_output = dict(os.environ) | variables, settings.log_format == "text"
         environment |= health.build_log_environment(settings)
         supervisor = _WorkerSupervisor(home, api, environment, stop, report, shows_output=shows_output)
@@ -73,7 +73,7 @@ def _serve_metrics(settings: Settings, home: Path, tag: str) -> AbstractContextM
 
 @contextmanager
 def _stop_on_signal() -> Iterator[threading.Event]:
-    """Yield an event that SIGTERM or SIGINT sets; a second signal has no effect, only the timeout has."""
+    """Yield an event that SIGTERM or SIGINT sets. A second signal has no effect."""
     stop = threading.Event()
     old_handlers = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
@@ -87,7 +87,7 @@ def _stop_on_signal() -> Iterator[threading.Event]:
 class _WorkerSupervisor:
     """A supervisor of Prefect's worker and its runs.
 
-    environment: the variables of both.  stop: set to stop.  shows_output: whether to show the output of Prefect's
+    environment: the variables of both.  stop: set to end both.  shows_output: whether to show the output of Prefect's
     worker, which is not in JSON.
     """
 
@@ -101,7 +101,7 @@ class _WorkerSupervisor:
 
     def wait(self, seconds: float) -> bool:
         """Send a heartbeat and wait. Return whether the service was asked to stop meanwhile."""
-        health.beat_file(self.home).touch()
+        health.get_heartbeat_file(self.home).touch()
         return self.stop.wait(seconds)
 
     def find_server_problem(self) -> str:
@@ -112,10 +112,10 @@ class _WorkerSupervisor:
         return "" if is_ready else "the Prefect server has not confirmed the work pool"
 
     def run(self, *, runs_at_once: int | None, timeout: timedelta) -> None:
-        """Run Prefect's worker until the stop event, then end its runs.
+        """Run Prefect's worker until `stop` is set, then end its runs.
 
         Prefect's worker ends when its server does not respond for some minutes. Its runs continue, and a new worker
-        starts when the server is back. Raises StackFailed if several workers in a row end early.
+        starts when the server is back. Raises StackFailed if several workers in a row end soon after their start.
         """
         short_lives = 0
         try:
@@ -129,7 +129,7 @@ class _WorkerSupervisor:
         finally:
             self._end_runs(timeout)
             self._end_worker()
-            # Release the leases of killed runs: Prefect's worker kills a run half a minute after its cancellation.
+            # Release the leases of killed runs: Prefect's worker kills runs half a minute after their cancellation.
             try:
                 url = self.environment["RECRAWL_DATABASE_URL"]
                 clean_up(self.environment[background_processes.TAG], database_url=url, report=self.report)
@@ -165,7 +165,7 @@ class _WorkerSupervisor:
             cwd=self.home,  # prefect would read settings from files in the user's folder
             stdin=subprocess.DEVNULL,
             stdout=None if self.shows_output else subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C must not reach it, because the runs are canceled first
+            start_new_session=True,  # Ctrl-C must not reach the worker, because the runs are canceled first
         )
 
     def _end_runs(self, timeout: timedelta) -> None:
@@ -185,7 +185,7 @@ class _WorkerSupervisor:
                     # Prefect's worker does not know the runs of earlier workers.
                     background_processes.send_signal(processes, signal.SIGTERM)
                 cancelled, cancelled_at = cancelled | live_runs, time.monotonic()
-            health.beat_file(self.home).touch()
+            health.get_heartbeat_file(self.home).touch()
             time.sleep(background_processes.POLL_SECONDS)
         if cancelled:
             runs.run_program(runs.CANCELLED, cancelled, environment=self.environment)
