@@ -23,7 +23,7 @@ class Installed:
 
 
 def installed(lock: Path = ROOT / "requirements.lock") -> list[Installed]:
-    """Return the installed packages of a lock file, the largest first; the others are for other systems."""
+    """Return the installed packages of a lock file, the largest first. Those not installed are for other systems."""
     found = []
     for name in dict.fromkeys(NAMED.findall(lock.read_text(encoding="utf-8"))):
         try:

@@ -34,7 +34,7 @@ class StackStatus:
 
 
 def start_local_stack(settings: Settings, *, report: OnMessage) -> tuple[Stack, str | None]:
-    """Start the missing parts of the local stack; return it with a one-time login link to the web UI."""
+    """Start the missing parts of the local stack; return it with `make_web_ui_link`."""
     load_plugins(settings.plugins)  # fail now if a plugin is broken, since every run would
     return start_stack(settings, report=report), make_web_ui_link(settings)
 
@@ -71,7 +71,7 @@ def deploy(settings: Settings, *, may_upgrade: bool, patience: timedelta, report
 def run_worker(settings: Settings, *, max_runs: int | None, patience: timedelta, report: OnMessage) -> None:
     """Run the scheduled flow runs of the Prefect server until this process receives SIGTERM.
 
-    max_runs: the number of concurrent runs; None for no limit.  patience: how long runs may take to finish.
+    max_runs: the number of concurrent runs; None for no limit.  patience: how long runs may take to finish after that.
     Raises PluginBroken, and StackFailed if another worker uses this home.
     """
     load_plugins(settings.plugins)  # fail now if a plugin is broken, since every run would

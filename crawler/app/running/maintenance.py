@@ -115,7 +115,7 @@ def open_shell(settings: Settings, *, may_write: bool) -> int:
 
 
 async def grant_reading(db: AppDatabase, name: str) -> tuple[ReaderRole, str | None]:
-    """Allow a role to read the views, and nothing else; return it, and its connection URL if it was created now."""
+    """Allow a role to read the views, and nothing else. Return it, and its connection URL, or None if it existed."""
     role = await report.grant_reading(db, name)
     if role.password is None:
         return role, None
