@@ -67,7 +67,7 @@ class BlockFacts:
 
     @property
     def newly_ignored(self) -> int:
-        """Return how many more blocks are ignored with the new rule; negative if it makes more blocks compared."""
+        """Return how many more blocks are ignored with the new rule; negative if fewer are."""
         return sum(_is_ignored(block) for block in self.preview) - sum(_is_ignored(block) for block in self.blocks)
 
     @property

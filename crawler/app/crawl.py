@@ -69,7 +69,7 @@ class CrawlRequest:
     """The options of a crawl.
 
     role: what crawls, such as "crawl" or "python"; a part of the lease holder's name.
-    stack: the tag of the local stack that runs the crawl, which frees the leases of its dead processes; else empty.
+    stack: the tag by which a local stack later finds and frees the leases of its dead processes; empty outside a stack.
     at: knowledge time; None for now.
     max_pages, time_limit, stop: end the crawl early; requests in progress are still finished and recorded.
     ignore_pace: spend the rest of the daily budget now instead of spreading it over the day.

@@ -38,7 +38,7 @@ class AddResult:
 
     domain: the registered domain, or the one that already has this name; None if there is none.
     error: why nothing was registered.  warning: what was wrong with the root.
-    root_response: the response of the root, only with `keep_responses`; the first visit records it and is charged.
+    root_response: the response of the root, only with `keep_responses`; the first visit uses it and is charged for it.
     """
 
     name: str
@@ -208,7 +208,7 @@ def get_domain_state(listed: DomainSummary, *, at: datetime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DomainDetails:
-    """The state of a domain. wait: why it is not being fetched now; None if it is.  storage: used by its versions."""
+    """The state of a domain. wait: why it is not being fetched now; None if it is.  storage: size of its versions."""
 
     domain: Domain
     status: DomainStatus

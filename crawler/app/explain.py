@@ -135,7 +135,8 @@ def make_page_scope(domain: Domain, settings: Settings) -> Scope:
 class ComparedContent:
     """How much of a page's last version is compared, and its last change.
 
-    blocks, masked: the numbers of all blocks, and of blocks masked as a whole.  words: of masked words in the others.
+    blocks, masked: the number of all blocks, and of blocks that are masked as a whole.
+    words: the number of masked words in the other blocks.
     """
 
     blocks: int

@@ -141,7 +141,8 @@ async def summarize_domain(
 class StalePage:
     """A likely stale page.
 
-    staleness: the probability that its copy is stale.  share: how much it lowers the freshness of the ranked pages.
+    staleness: the probability that its copy is stale.
+    share: how much this lowers the freshness of the ranked pages, 0 to 1.
     """
 
     page: PageLine

@@ -37,7 +37,7 @@ async def resolve_page(db: AppDatabase, text: str) -> tuple[Domain, Url]:
 async def make_target_filter(db: AppDatabase, text: str) -> report.ChangeFilter:
     """Return the filter for changes of the domain or URL that a user typed. Raises BadInput.
 
-    A URL with stored versions is a page; any other is the prefix of pages.
+    A URL with stored versions selects this page; any other URL is a prefix.
     """
     domain, url = await resolve_page(db, text)
     if url == domain.root:
@@ -226,7 +226,7 @@ async def list_duplicates(
 async def list_page_duplicates(
     db: AppDatabase, text: str, *, max_bits: int, max_count: int
 ) -> tuple[Url, list[NearDuplicate] | None]:
-    """Return the near duplicates of a page, up to max_count + 1; None if it has no fingerprint, as a short text."""
+    """Return the near duplicates of a page, up to max_count + 1; None if it has no fingerprint (a short text)."""
     domain, url = await resolve_page(db, text)
     key = compute_page_key(url)
     await report.fill_fingerprints(db, domain)
