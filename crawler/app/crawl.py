@@ -282,7 +282,7 @@ async def _charge_request(db: AppDatabase, domain: Domain, response: Fetched, *,
 async def _add_outlook(db: AppDatabase, result: CrawlResult) -> None:
     """Add to the result why domains wait, when the next page is due and, after a stop, how many pages are left.
 
-    A large domain with many visits is marked, so that the next report counts its pages again.
+    A large domain with many visits is counted again, so that reports have current figures.
     """
     if result.was_stopped:
         result.pages_left = await count_due_pages(db, result.domains, at=result.at)

@@ -86,7 +86,7 @@ async def read_calibration(db: AppDatabase, domain: Domain, domain_report: Domai
 
 
 async def list_hours(db: AppDatabase, name: str | None, *, hours: int, at: datetime) -> list[tuple[str, JudgedHour]]:
-    """Return the whole hours before `at` in which domains were visited, each with the domain's name."""
+    """Return the last hours in which domains were visited, and the current hour so far, each with the domain's name."""
     selected, last = await find_domains(db, name), timedelta(hours=hours)
     return [(each.authority, hour) for each in selected for hour in await judge_hours(db, each, at=at, window=last)]
 
