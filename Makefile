@@ -93,7 +93,7 @@ LOCKING := UV_CACHE_DIR=.cache/uv .cache/tools/bin/uv pip compile --quiet --upgr
 release: setup-test ## build, check and tag the version in crawler/__init__.py; ARGS=--dry-run to omit the tag
 	@$(BIN)/python -m scripts.release $(ARGS)
 
-up: setup ## start the local stack: Postgres, the Prefect server and a worker
+up: setup ## start the local stack: Postgres, the Prefect server, a worker and the web UI
 	@$(BIN)/recrawl up
 
 down: setup ## stop the local stack

@@ -65,7 +65,7 @@ def build_patch(form: SettingsForm) -> SettingsPatch:
 
 
 def parse_instant(text: str) -> datetime | None:
-    """Parse the time for which a run computes; None for now. Raises BadInput."""
+    """Parse the parameter `at` of a run; None for now. Raises BadInput."""
     if not text:
         return None
     try:

@@ -25,7 +25,7 @@ PREFECT_TIMEOUT = timedelta(seconds=30)  # Prefect's client would retry for more
 
 
 class Progress:
-    """The progress of one lease, for its artifact. pending: the pages that are due at the start."""
+    """The progress of one lease, for its artifact. pending: the number of pages that are due at the start."""
 
     def __init__(self, *, pending: int) -> None:
         self._pending = pending
@@ -69,7 +69,7 @@ def emit(event: str, name: str, payload: dict[str, Any], *, kind: str = "domain"
 async def crawl_lease(domain: str, crawl_it: Callable[[], Awaitable[LeaseResult]], progress: Progress) -> LeaseResult:
     """Crawl one lease. domain: its name, which the Prefect UI shows as a parameter.  crawl_it: crawls the lease.
 
-    The crawl does not wait for the Prefect server: if that is down, the lease would end before the first request.
+    The crawl does not wait for the Prefect server, because a wait for one that is down could outlast the lease.
     """
     artifact_call = acreate_progress_artifact(0.0, description=f"{domain}: visited pages")
     creation = asyncio.create_task(try_prefect_call(artifact_call), name=f"artifact-{domain}")

@@ -46,8 +46,8 @@ async def audit(domain: str = "", at: str = "") -> dict[str, int]:
         get_run_logger().warning("%s", off.sentence)
         names = ("expected_fresh", "found_fresh", "deviations")
         figures = {"visits": off.agreement.visits} | {name: getattr(off.agreement, name) for name in names}
-        # Audits show that the reported freshness is wrong; scheduled visits, that pages change more or less often than
-        # estimated.
+        # Audits show that the reported freshness is wrong. Scheduled visits show that pages change more or less often
+        # than estimated.
         event = "recrawl.calibration.off" if off.by_chance else "recrawl.estimates.off"
         emit(event, off.name, figures, kind="calibration")
     await show_markdown(render_audits(audits), key="audit-result", description="Audit results")
@@ -150,8 +150,8 @@ async def plan(domain: str = "", at: str = "") -> dict[str, dict[str, object]]:
     """Set the minimum value of a visit in each domain, so that budgets are spent where they help most.
 
     This flow also computes fingerprints of new and changed pages for `recrawl duplicates`, lets pages with identical
-    texts share a schedule, reports domains with anomalous traffic, and deletes versions of domains that exceed their
-    storage quota.
+    texts share a schedule, reports domains with anomalous traffic, and deletes the contents of old versions in domains
+    that exceed their storage quota.
 
     Args:
         domain: Show only this domain, such as docs.example.com. All domains are planned, since they share a budget.

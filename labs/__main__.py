@@ -55,7 +55,7 @@ def replay(
         typer.Option(metavar="dates|plain|none", help="Sitemap: true dates, no dates, or no sitemap; can be repeated."),
     ] = None,
     by_importance: Annotated[
-        float, typer.Option(metavar="RATIO", help="Bound of the ratio of staleness weighted by importance.")
+        float, typer.Option(metavar="RATIO", help="Maximum ratio of the staleness weighted by importance.")
     ] = 0.85,
     cold: Annotated[
         bool, typer.Option("--cold", help="Apply the budget from the first day on, not the second.")
@@ -72,7 +72,7 @@ def replay(
 
     labs/replay/history.py describes the format of a history. Ratios are relative to visiting all pages in turn: below 1
     is fresher. They are also given for the plain rule (labs/replay/rule.py), which knows all pages and what each visit
-    finds. Figures that miss their bound are marked. With --json, one object per line for each replay.
+    finds. Figures that miss their bound are marked. With --json, each replay is one line with an object.
 
     Examples:
 

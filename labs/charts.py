@@ -95,7 +95,7 @@ def _stroke(n: int) -> str:
 def show_charts(charts: Sequence[tuple[str, Chart]], *, folder: Path | None, on_terminal: bool) -> None:
     """Print charts if the output is a terminal, and write them to a folder if one is given.
 
-    charts: file name without suffix, and chart.  Raise CrawlerError if a file cannot be written.
+    charts: each with its file name without suffix.  Raise CrawlerError if a file cannot be written.
     """
     if on_terminal and get_stdout().is_terminal:
         for _, chart in charts:

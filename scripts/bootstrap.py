@@ -41,7 +41,7 @@ LOCKS = {  # by part, in the order of installation
     "bench": PROJECT / "requirements-bench.lock",
     "docs": PROJECT / "requirements-docs.lock",
 }
-LEAST_PYTHON = (3, 11)
+MIN_PYTHON = (3, 11)
 APT_SECONDS = 300  # so that a mirror that hangs does not block the setup
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
@@ -51,7 +51,7 @@ class SetupError(Exception):
 
 
 def main(arguments: Sequence[str]) -> int:
-    if sys.version_info < LEAST_PYTHON:
+    if sys.version_info < MIN_PYTHON:
         say(f"Python 3.11 or newer is required, {sys.executable} is {sys.version.split()[0]}: make PYTHON=python3.12")
         return 1
     parser = argparse.ArgumentParser(description="Install recrawl and its dependencies into .venv.")
@@ -59,14 +59,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--bench", action="store_true", help="also install the dependencies of benchmarks")
     parser.add_argument("--docs", action="store_true", help="also install the dependencies of the documentation site")
     parser.add_argument("--tools", action="store_true", help="only install uv into .cache/tools")
-    asked = parser.parse_args(arguments)
-    parts = {"crawl", *(part for part in ("test", "bench", "docs") if getattr(asked, part))}
+    chosen = parser.parse_args(arguments)
+    parts = {"crawl", *(part for part in ("test", "bench", "docs") if getattr(chosen, part))}
     try:
-        if asked.tools:
-            with only_one():
+        if chosen.tools:
+            with hold_setup_lock():
                 install_uv()
         elif not is_ready(parts):
-            with only_one():
+            with hold_setup_lock():
                 # Another process may have done the work while this one waited for the lock.
                 if not is_ready(parts):
                     set_up(parts)
@@ -79,11 +79,11 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def set_up(asked: Collection[str]) -> None:
+def set_up(chosen: Collection[str]) -> None:
     """Install the requested parts together with the installed ones, so that all are consistent."""
     started = time.monotonic()
     installed = read_stamp()
-    parts = [part for part in LOCKS if part in asked or part in installed]
+    parts = [part for part in LOCKS if part in chosen or part in installed]
     install_uv()
     make_venv()
     # Until the end, the stamp is invalid, so that an incomplete environment is never considered ready. It still lists
@@ -114,9 +114,9 @@ def read_stamp() -> dict[str, str]:
 
 
 def write_stamp(parts: dict[str, str]) -> None:
-    whole = STAMP.with_suffix(".new")  # so that the stamp is never incomplete
-    whole.write_text("".join(f"{part} {digest}\n" for part, digest in parts.items()), encoding="utf-8")
-    whole.replace(STAMP)
+    temporary = STAMP.with_suffix(".new")  # so that the stamp is never incomplete
+    temporary.write_text("".join(f"{part} {digest}\n" for part, digest in parts.items()), encoding="utf-8")
+    temporary.replace(STAMP)
 
 
 def fingerprint(part: str) -> str:
@@ -128,7 +128,7 @@ def fingerprint(part: str) -> str:
 
 
 @contextlib.contextmanager
-def only_one() -> Iterator[None]:
+def hold_setup_lock() -> Iterator[None]:
     """Hold the setup lock, which the system releases when this process ends."""
     import fcntl
 
@@ -187,7 +187,7 @@ def install_uv() -> None:
     if found is None:
         raise SetupError(f"{TOOLS_LOCK.name} does not contain uv: restore the committed file")
     version = found.group(1)
-    if runs([str(UV), "--version"], holds=f"uv {version}"):
+    if runs([str(UV), "--version"], expected=f"uv {version}"):
         return
     if not runs([str(TOOLS / "bin" / "python"), "-c", "import pip"]):
         make_environment(TOOLS)
@@ -241,12 +241,12 @@ def compile_project() -> None:
 
 def find_browser() -> None:
     """Find or install a browser for pages that need one. It is optional, so nothing here fails the setup."""
-    if browser_found():
+    if has_browser():
         return
     apt = shutil.which("apt-get")
     if apt is not None and os.geteuid() == 0:
         say("Installing chromium-headless-shell with apt, for pages that need a browser")
-        if install_by_apt(apt) and browser_found():
+        if install_by_apt(apt) and has_browser():
             return
     say(
         "No browser was found, so pages are not rendered. To change that, run `apt-get install chromium-headless-shell`"
@@ -254,7 +254,7 @@ def find_browser() -> None:
     )
 
 
-def browser_found() -> bool:
+def has_browser() -> bool:
     if os.environ.get("RECRAWL_BROWSER") or any(shutil.which(name) for name in BROWSERS):
         return True
     downloads = Path(os.environ.get("PLAYWRIGHT_BROWSERS_PATH") or Path.home() / ".cache" / "ms-playwright")
@@ -307,13 +307,13 @@ def run(command: Sequence[str], *, may_fail: bool = False, without: tuple[str, .
     return not failure
 
 
-def runs(command: Sequence[str], *, holds: str = "") -> bool:
+def runs(command: Sequence[str], *, expected: str = "") -> bool:
     """Return whether a command can be run, succeeds, and prints the expected text."""
     try:
         done = subprocess.run(command, cwd=PROJECT, env=environment(), capture_output=True, text=True, check=False)
     except OSError:
         return False
-    return done.returncode == 0 and holds in done.stdout
+    return done.returncode == 0 and expected in done.stdout
 
 
 def environment() -> dict[str, str]:

@@ -23,7 +23,7 @@ class Installed:
 
 
 def installed(lock: Path = ROOT / "requirements.lock") -> list[Installed]:
-    """Return the installed packages of a lock file, the largest first; the others are for other systems."""
+    """Return the installed packages of a lock file, the largest first. Those not installed are for other systems."""
     found = []
     for name in dict.fromkeys(NAMED.findall(lock.read_text(encoding="utf-8"))):
         try:
@@ -37,12 +37,12 @@ def installed(lock: Path = ROOT / "requirements.lock") -> list[Installed]:
 
 def main() -> int:
     found = installed()
-    whole = sum(each.bytes for each in found)
+    total_bytes = sum(each.bytes for each in found)
     for each in found[:LARGEST]:
         print(f"{each.bytes / 1e6:8.1f} MB  {each.name}")
-    rest = whole - sum(each.bytes for each in found[:LARGEST])
+    rest = total_bytes - sum(each.bytes for each in found[:LARGEST])
     print(f"{rest / 1e6:8.1f} MB  {len(found[LARGEST:])} others")
-    print(f"{whole / 1e6:8.1f} MB  {len(found)} packages")
+    print(f"{total_bytes / 1e6:8.1f} MB  {len(found)} packages")
     return 0
 
 

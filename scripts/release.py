@@ -40,9 +40,9 @@ def main(arguments: Sequence[str]) -> int:
     try:
         version = named_version(PROJECT)
         if not is_dry:
-            refuse([*changelog_faults(PROJECT, version), *git_faults(PROJECT, version)])
+            require_none([*changelog_faults(PROJECT, version), *git_faults(PROJECT, version)])
         wheel, archive = build(version)
-        refuse([*wheel_faults(wheel, version), *archive_faults(archive, version)])
+        require_none([*wheel_faults(wheel, version), *archive_faults(archive, version)])
         try_out(wheel, version)
         if not is_dry:
             tag(PROJECT, version)
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def refuse(faults: Sequence[str]) -> None:
+def require_none(faults: Sequence[str]) -> None:
     if faults:
         raise ReleaseError("\n".join(faults))
 
@@ -106,7 +106,7 @@ def build(version: str) -> tuple[Path, Path]:
     if not bootstrap.run([sys.executable, "-m", "hatchling", "build"], may_fail=True):
         raise ReleaseError("the build failed (see above)")
     made = DIST / f"recrawl-{version}-py3-none-any.whl", DIST / f"recrawl-{version}.tar.gz"
-    refuse([f"the build did not create {path.name}" for path in made if not path.is_file()])
+    require_none([f"the build did not create {path.name}" for path in made if not path.is_file()])
     return made
 
 
@@ -159,13 +159,13 @@ def try_out(wheel: Path, version: str) -> None:
             if not bootstrap.run(step, may_fail=True):
                 raise ReleaseError(f"{wheel.name} cannot be installed with {Path(lock).name} (see above)")
         command = str(place / "bin" / "recrawl")
-        if f"recrawl {version}" not in said([command, "--version"], folder) or "Usage" not in said(
+        if f"recrawl {version}" not in read_output([command, "--version"], folder) or "Usage" not in read_output(
             [command, "--help"], folder
         ):
             raise ReleaseError(f"the recrawl command of {wheel.name} does not print its version and help")
 
 
-def said(command: Sequence[str], folder: str) -> str:
+def read_output(command: Sequence[str], folder: str) -> str:
     env = {"HOME": folder, "PATH": os.environ["PATH"]}
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     if done.returncode:

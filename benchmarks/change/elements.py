@@ -7,7 +7,7 @@ from functools import lru_cache
 
 TAG = re.compile(r'<(/?)([a-zA-Z][\w:-]*)((?:"[^"]*"|[^"<>])*)>')
 VOID = frozenset(["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"])
-SHORTEST_WORD = 4
+MIN_WORD_CHARS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def found_in(html: str, element: Element, pattern: str) -> list[tuple[int, int]]
 
 
 def words_in(html: str, element: Element) -> list[tuple[int, int]]:
-    return found_in(html, element, rf"\b[a-z]{{{SHORTEST_WORD},}}\b")
+    return found_in(html, element, rf"\b[a-z]{{{MIN_WORD_CHARS},}}\b")
 
 
 def replaced(html: str, start: int, end: int, by: str) -> str:

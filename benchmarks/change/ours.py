@@ -1,4 +1,4 @@
-"""recrawl's own detector: it decides page by page, and once more before recording, as a crawl does."""
+"""recrawl's own detector: as a crawl does, it decides about each page of a round, and again before recording."""
 
 from collections.abc import Sequence
 from dataclasses import replace

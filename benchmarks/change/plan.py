@@ -68,7 +68,7 @@ def _rounds(rng: Random) -> tuple[datetime, ...]:
 
 
 def _sections(key: str, number: int, rng: Random, dialect: Dialect) -> tuple[Section, ...]:
-    """Draw the sections. Two sites of three have two sections with one kind of noise; a third has equal sections."""
+    """Draw the sections. In every third site all have the same noise; in others, two have one kind of noise each."""
     order = rng.sample(NOISES, len(NOISES))
     is_uniform = number % 3 == 2
     turn = 2 * (number - number // 3)

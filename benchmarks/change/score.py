@@ -13,7 +13,7 @@ from benchmarks.change.site import Site
 from benchmarks.change.visits import Labelled, PageVisit
 
 FIRST_VISIT = 1
-MOST_SHOWN_CHARS = 90
+MAX_SHOWN_CHARS = 90
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,4 +155,4 @@ def difference(site: Site, each: Labelled) -> str:
     if one == other:
         one, other = (visit.response.body.decode("utf-8", "replace").split("\n") for visit in (before, each.visit))
     lines = [line for line in difflib.unified_diff(one, other, lineterm="", n=0) if not line.startswith(("---", "+++"))]
-    return "\n".join(f"    {line[:MOST_SHOWN_CHARS]}" for line in lines[:12] if not line.startswith("@@"))
+    return "\n".join(f"    {line[:MAX_SHOWN_CHARS]}" for line in lines[:12] if not line.startswith("@@"))

@@ -11,7 +11,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from benchmarks.change.elements import of_tags
 from tests.engine.corpus import CorpusError, fetch
 
-MOST_BYTES = 60_000
+MAX_BYTES = 60_000
 PARAGRAPHS = 5
 PARAGRAPH_CHARS = 60
 WORDS = 150
@@ -54,7 +54,7 @@ class Source:
 
 
 def sources(package: Package, rng: Random, *, count: int) -> list[Source]:
-    """Return some pages of middling size that have something to edit. Raise CorpusError if there are too few."""
+    """Return some pages of medium size that have something to edit. Raise CorpusError if there are too few."""
     found = []
     for file in rng.sample(files(package), len(files(package))):
         source = source_of(file, package)
@@ -68,7 +68,7 @@ def sources(package: Package, rng: Random, *, count: int) -> list[Source]:
 @cache
 def files(package: Package) -> list[Path]:
     root = fetch(package.name)
-    return sorted(file for file in root.rglob("*.html") if file.stat().st_size <= MOST_BYTES)
+    return sorted(file for file in root.rglob("*.html") if file.stat().st_size <= MAX_BYTES)
 
 
 @cache

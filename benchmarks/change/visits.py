@@ -63,7 +63,7 @@ def labelled(site: Site, page: Page, number: int, at: datetime, seen: set[tuple[
     visit = PageVisit(page.url, at, site.response(page, at), Again(site, page, at))
     if version != before:
         return Labelled(visit, page, number, page.kind, _scored(page, number) or None)
-    # The other variant of an A/B test counts as a change until it has been seen once.
+    # A first visit is not scored, nor is the first visit that shows the other variant of an A/B test.
     is_open = number == 0 or is_new_half
     return Labelled(visit, page, number, noise(site, page, number), None if is_open else False)
 

@@ -11,7 +11,7 @@ from benchmarks.harness.nginx import Nginx, folder_site, serving
 from crawler.runtime.postgres.cluster import Cluster
 from tests.engine.corpus import linked_pages
 
-ANSWERED = {200, 304}
+PAGE_STATUSES = {200, 304}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def crawled(name: str, command: Sequence[str], corpus: Corpus, server: Nginx, pl
     postgres_cpu_s = cpu_of_tree(place.postgres) - before
     requests = list(server.requests())
     # Other links, such as images and sources, are not pages.
-    answered = [each for each in requests if each.status in ANSWERED and each.path in corpus.linked]
+    answered = [each for each in requests if each.status in PAGE_STATUSES and each.path in corpus.linked]
     statuses = {each.path: each.status for each in answered}
     run = Run(
         crawler=name,

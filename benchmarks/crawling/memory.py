@@ -17,7 +17,7 @@ from benchmarks.harness.database import HOME
 from benchmarks.harness.machine import described
 from benchmarks.harness.nginx import serving
 from benchmarks.harness.table import table
-from benchmarks.harness.virtual_site import MOST_DEPTH, pages_of, virtual_site
+from benchmarks.harness.virtual_site import MAX_DEPTH, pages_of, virtual_site
 from crawler.runtime.postgres.cluster import borrow_postgres
 
 HEAD = ("pages so far", "peak MB of all processes", "MB at the end")
@@ -62,7 +62,7 @@ def options() -> argparse.ArgumentParser:
 
 def measure(given: argparse.Namespace) -> tuple[list[Step], int, float]:
     """Return the steps of one crawl, its visits, and visits per second. Raise CommandFailed or NginxError on errors."""
-    depth = next(each for each in range(1, MOST_DEPTH + 1) if pages_of(each) >= given.pages or each == MOST_DEPTH)
+    depth = next(each for each in range(1, MAX_DEPTH + 1) if pages_of(each) >= given.pages or each == MAX_DEPTH)
     with (
         borrow_postgres(given.home) as cluster,
         serving(virtual_site(depth=depth)) as server,

@@ -2,7 +2,7 @@
 
 Both crawlers have crawled the site before and request every page again. nginx sends ETag and Last-Modified. recrawl
 revisits all pages because a refresh makes them due (recrawl refresh); Scrapy follows RFC 2616 and sends max-age=0.
-Scrapy stores only bodies, in files. The columns are those of benchmark crawl, without start-up.
+Scrapy stores only bodies, in files. The columns are those of the benchmark `crawl`; CPU time excludes start-up.
 """
 
 import argparse

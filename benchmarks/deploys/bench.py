@@ -36,7 +36,7 @@ from labs.experiments.visits import costs, looks_by_url
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
-SHIFTS = 2  # crawl runs per day
+RUNS_PER_DAY = 2
 WARM_UP = 0.2  # share of the time before measurement starts
 FORGET = """
     UPDATE domain_state SET activity_at = '{}', activity_ahead = '{}' WHERE domain_id = %s
@@ -71,7 +71,7 @@ class Run:
     reported: float
 
     @property
-    def gone(self) -> float:
+    def avoided_share(self) -> float:
         """Return the share of the uniform policy's staleness that the crawl avoids."""
         return 1 - (1 - self.fresh) / (1 - self.uniform)
 
@@ -117,8 +117,8 @@ def row(trial: Trial) -> tuple[object, ...]:
         f"{crawl.uniform:.4f}",
         f"{without_activity.fresh:.4f}",
         f"{crawl.fresh:.4f}",
-        f"{100 * without_activity.gone:.0f} %",
-        f"{100 * crawl.gone:.0f} %",
+        f"{100 * without_activity.avoided_share:.0f} %",
+        f"{100 * crawl.avoided_share:.0f} %",
         f"{crawl.reported:.4f}",
     )
 
@@ -151,22 +151,25 @@ async def crawled(
     domain = await domains.register(db, authority, scheme="http", domain_settings=chosen, at=START)
     settings = Settings(lease_term=timedelta(seconds=30), max_batch_size=20, pace=False)
     reported, before = [], 0
-    async with open_resources(settings) as webs:
-        for step in range(days * SHIFTS):
-            at = START + (step + 1) * DAY / SHIFTS - MINUTE  # by then this run's share of the daily budget is granted
+    async with open_resources(settings) as resources:
+        for step in range(days * RUNS_PER_DAY):
+            # By then, this run's share of the daily budget is granted.
+            at = START + (step + 1) * DAY / RUNS_PER_DAY - MINUTE
             site.day = (at - START) / DAY
-            if step == SHIFTS:  # all pages have been visited once
+            if step == RUNS_PER_DAY:  # all pages have been visited once
                 domain = await domains.change_settings(db, domain, replace(chosen, budget_per_day=budget), at=at)
                 settings = settings.model_copy(update={"pace": True})
-            await run_shift(db, webs, settings=settings, clock=Clock.from_instant(at), holder="bench", only=[domain])
+            await run_shift(
+                db, resources, settings=settings, clock=Clock.from_instant(at), holder="bench", only=[domain]
+            )
             # The plan of the next run depends on the requests used so far.
             await plan_domains(db, at=at, settings=settings, only=domain)
             if not uses_activity:
                 async with db.transaction() as connection:
                     await connection.execute(FORGET, (domain.id,))
-            if step == SHIFTS - 1:
+            if step == RUNS_PER_DAY - 1:
                 before = (await costs(db, domain)).requests
-            if site.day >= WARM_UP * days and step % SHIFTS == SHIFTS - 1:
+            if site.day >= WARM_UP * days and step % RUNS_PER_DAY == RUNS_PER_DAY - 1:
                 found = await report.read_domain_report(db, domain, at=at, window=DAY)
                 reported.append((found.freshness_plain or 0.0) if found is not None else 0.0)
     visits = {get_path_and_query(url): seen for url, seen in (await looks_by_url(db, domain)).items()}

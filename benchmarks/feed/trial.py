@@ -39,7 +39,7 @@ from crawler.store.database import open_database
 DOMAINS = ("apple.test", "birch.test", "cedar.test", "damson.test")
 WRITERS = 4
 KILLS = 5  # in each half of a round
-LONGEST_S = 0.8  # maximum time between two kills
+MAX_PAUSE_S = 0.8  # between two kills
 PATIENCE_S = 120.0
 TRUE_FEED = """
     SELECT f.position, d.authority, e.url, e.change, e.version, e.number
@@ -47,8 +47,7 @@ TRUE_FEED = """
       LEFT JOIN feed f ON f.domain_id = e.domain_id AND f.number = e.number
      ORDER BY f.position NULLS LAST, e.number
 """
-# Release the lease of a dead holder, as a command on the same machine does (store/domains.py), without waiting for its
-# end.
+# End the lease of a dead holder before it expires, as a command on the same machine does (store/domains.py).
 FREE = "UPDATE domain_state SET leased_until = clock_timestamp() WHERE starts_with(holder, %(prefix)s)"
 # A page that is restored may have new text or the text from before.
 VERSIONS = """
@@ -148,7 +147,7 @@ class Crowd:
     def kill_at_random(self, url: str) -> None:
         """Kill processes at random and restart them."""
         for _ in range(KILLS):
-            time.sleep(self.chance.uniform(0.02, LONGEST_S))
+            time.sleep(self.chance.uniform(0.02, MAX_PAUSE_S))
             if self.chance.random() < 0.4:
                 self.kill(self.reader)
                 self.reader = self.new_reader(url)

@@ -28,8 +28,8 @@ class Fleet:
 
     pages: pages that the sites sent.
     again: repeated requests for a page: second fetches that learn what varies, and pages of a killed worker.
-    shortest_gap_s: from the end of a response to the next request to the same site by any worker.
-    steady_pages_per_s: while all workers crawl, until the first of them has nothing left.
+    shortest_gap_s: the minimum time from the end of a response to the next request to the same site by any worker.
+    steady_pages_per_s: the speed while all workers crawl, until the first of them has nothing left.
     """
 
     pages: int

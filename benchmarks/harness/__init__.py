@@ -1,6 +1,6 @@
 """The tools of all benchmarks: a measured command, a compiled web server, an empty database, a table.
 
-Nothing here depends on what is measured. `run_command` measures time, CPU time and peak memory of a command and its
+Nothing here depends on what is measured. `measured` returns the time, CPU time and memory of a command and its
 children; `Nginx` serves folders and logs requests; `alternating` orders repeats to spread a drift of the machine
 evenly.
 """

@@ -122,6 +122,6 @@ def cpu_of_tree(pid: int) -> float:
         try:
             used = process.cpu_times()
         except psutil.NoSuchProcess:
-            continue  # its parent has waited for it, or will have by the next sample
+            continue  # it has ended, and its parent counts its time once it has waited for it
         total += used.user + used.system + used.children_user + used.children_system
     return total

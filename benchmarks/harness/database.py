@@ -28,7 +28,7 @@ def migrated(cluster: Cluster) -> Iterator[str]:
 
 @contextmanager
 def empty(cluster: Cluster, name: str = "") -> Iterator[str]:
-    """Provide the URL of a database without tables, until the block ends. name: default is a new name."""
+    """Provide the URL of a database without tables, until the block ends. name: empty for a generated name."""
     name = name or f"bench_{uuid.uuid4().hex}"
     cluster.create_database(name)
     try:

@@ -1,7 +1,8 @@
 """Serve sites on loopback with nginx: a compiled server, to measure the crawler and not the server.
 
-Uses the nginx of the machine or else Debian's package, unpacked into the cache of the checkout. It runs as the current
-user on free ports, in a temporary folder with its own configuration, and stops when the block or this process ends.
+Uses the nginx of the machine or else Debian's package, unpacked into the cache of the checkout. nginx runs as the
+current user on free ports, in a temporary folder with its own configuration, and stops when the block or this process
+ends.
 Validators, keep-alive and everything else are defaults of nginx.
 """
 
@@ -161,7 +162,7 @@ def configured(folder: Path, sites: dict[int, Site]) -> str:
 
 
 def own_user() -> str:
-    """Return the user directive. As root, nginx would run its worker as an account that may not read our files."""
+    """Return the user directive. Without it, a root nginx runs its worker as an account that may not read our files."""
     if os.geteuid() != 0:
         return ""
     return f"user {pwd.getpwuid(0).pw_name} {grp.getgrgid(0).gr_name};"

@@ -9,7 +9,7 @@ from random import Random
 
 from benchmarks.harness.nginx import Site
 
-MOST_DEPTH = 7  # levels below the root
+MAX_DEPTH = 7  # levels below the root
 SYLLABLES = ("ka", "lo", "mi", "ne", "pu", "ra", "se", "ti", "vo", "zu", "ban", "der", "fil", "gom", "hux", "jer")
 WORDS = 24  # maps, each of which gives a page one of 111 words
 LINES = 6  # lines of text, each with all words of the page in another order
@@ -17,8 +17,8 @@ PAIRS = ["", *map(str, range(10)), *(f"{n:02}" for n in range(100))]
 
 
 def virtual_site(*, depth: int) -> Site:
-    """Return a tree with `depth` levels below the root, 1 to MOST_DEPTH: 1 + 10 + 100 + ... pages."""
-    assert 1 <= depth <= MOST_DEPTH
+    """Return a tree with `depth` levels below the root, 1 to MAX_DEPTH: 1 + 10 + 100 + ... pages."""
+    assert 1 <= depth <= MAX_DEPTH
     names = [f"(?<d{n}>[0-9])" for n in range(depth)]
     optional = "".join(f"{name}?" for name in names[:-1])
     locations = (

@@ -1,6 +1,6 @@
 """A domain of any size after a month of crawling: two thirds of its pages are fetched, at all change rates, some due.
 
-It is written with SQL alone: a million pages take half a minute. Cash is conserved. The tables are vacuumed, as
+The domain is written with SQL alone: a million pages take half a minute. Cash is conserved. The tables are vacuumed, as
 autovacuum does within a month: otherwise the first reader would set hint bits on all rows, which no claim in a real
 domain does.
 """

@@ -1,8 +1,8 @@
 """Measure the time to select 500 targets in a domain of a million pages, and what it reads and writes.
 
 SQL fills the domain as if it had been crawled for a month. After each selection its pages are marked as visited, which
-makes the next selection return others. CPU time covers both crawler and Postgres; it is about the elapsed time on an
-idle machine, because one waits while the other works.
+makes the next selection return others. CPU time covers both crawler and Postgres. On an idle machine it is about the
+elapsed time, because one waits while the other works.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Crawlee's request queue in the same Postgres (SqlStorageClient), of any size, and processes that use it.
 
-SQL fills it with rows as Crawlee writes them. A process fetches requests and marks them as handled, several at a time,
-as Crawlee's crawlers do. It stores no content, schedules nothing, and keeps requests in the order of arrival.
+SQL fills the queue with rows as Crawlee writes them. A process fetches requests and marks them as handled, several at a
+time, as Crawlee's crawlers do. The queue stores no content, schedules nothing, and keeps the order of arrival.
 """
 
 import asyncio

@@ -19,7 +19,7 @@ from crawler.store.database import Database
 from tests.store.made_up import USUAL
 
 TERM = timedelta(hours=1)
-RICHEST = 50  # maximum rank of a page, in steps above its endowment
+MAX_RANK_STEPS = 50  # the ranks of pages are less than this many steps above that of an endowment
 PAGES = "COPY page (domain_id, key, url, first_seen_at) FROM STDIN"
 FRONTIER = "COPY frontier (domain_id, key, state, rank, depth, due_at, boosted) FROM STDIN"
 CASH = "COPY cash (domain_id, key, pool, net, history, clock) FROM STDIN"
@@ -52,20 +52,20 @@ async def filled(db: Database, name: str, *, pages: int, at: datetime) -> Filled
         pass
     site = Filled(domain, lease, pages)
     made = [Made(n, compute_page_key(site.url(n))) for n in range(1, pages + 1)]
-    beside = domain.id
-    await _copy(db, PAGES, ((beside, page.key, site.url(page.n), at) for page in made))
+    domain_id = domain.id
+    await _copy(db, PAGES, ((domain_id, page.key, site.url(page.n), at) for page in made))
     later = at + timedelta(days=365)
     await _copy(
         db,
         FRONTIER,
         (
-            (beside, p.key, "fetched", 0, 1, later, False)
-            if p.is_known
-            else (beside, p.key, "unfetched", p.rank, 1, None, False)
+            (domain_id, p.key, "fetched", 0, 1, later, False)
+            if p.is_fetched
+            else (domain_id, p.key, "unfetched", p.rank, 1, None, False)
             for p in made
         ),
     )
-    await _copy(db, CASH, ((beside, page.key, page.pool.value, page.net, 0.0, 0.0) for page in made))
+    await _copy(db, CASH, ((domain_id, page.key, page.pool.value, page.net, 0.0, 0.0) for page in made))
     await _account(db, site, made)
     return site
 
@@ -78,16 +78,16 @@ class Made:
     key: PageKey
 
     @property
-    def is_known(self) -> bool:
+    def is_fetched(self) -> bool:
         return self.n % 3 == 0
 
     @property
     def pool(self) -> Pool:
-        return Pool.FETCHED if self.is_known else Pool.UNFETCHED
+        return Pool.FETCHED if self.is_fetched else Pool.UNFETCHED
 
     @property
     def rank(self) -> int:
-        return RANK_STEPS + self.n % RICHEST
+        return RANK_STEPS + self.n % MAX_RANK_STEPS
 
     @property
     def net(self) -> int:
@@ -148,9 +148,9 @@ def _page(site: Filled, chance: random.Random, links: int) -> Fetched:
 
 
 async def touched(db: Database, table: str) -> tuple[int, int]:
-    """Return the rows of a table written so far, and the rows read by sequential scans of its partitions.
+    """Return the rows of a table written so far, and the rows read by sequential scans, by the server's statistics.
 
-    From the statistics of the server. db must have one connection, whose counters are flushed first.
+    db must have only one connection, whose counters are flushed first.
     """
     async with db.transaction() as connection:
         await connection.execute("SELECT pg_stat_force_next_flush()")

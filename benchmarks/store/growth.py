@@ -1,9 +1,10 @@
 """Measure how claims grow with the number of domains, the cost of a claim with nothing due, and the effects of a month.
 
-Domains: there are many, with one page each. Each is claimed, its page selected and recorded, and the lease released;
-then nothing is due anywhere, and a claim has to find that out. Month: one domain is revisited for thirty virtual days
-as its pages fall due. The table shows rows written, how many updates were HOT, dead rows, and table sizes before and
-after, and after a vacuum. Autovacuum runs on the real clock: a month in minutes leaves more dead rows than a real one.
+Domains: there are many, with one page each. Each is claimed, its page is selected and recorded, and the lease is
+released. Then nothing is due anywhere, and a claim has to find that out. Month: one domain is revisited for thirty
+virtual days as its pages fall due. The table shows rows written, how many updates were HOT, dead rows, and table sizes
+before the month, after it, and after a vacuum. Autovacuum runs on the real clock: a month in minutes leaves more dead
+rows than a real one.
 """
 
 import argparse

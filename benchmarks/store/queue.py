@@ -1,8 +1,8 @@
 """Measure claims and records in pages per second of several processes, next to Crawlee's queue in Postgres.
 
-Each process has its own domain with an equal share of the pages, filled as a month of crawling leaves it. It selects
-and records 100 pages at a time: revisits that find nothing new, and first visits with text and 20 links. Fetching and
-start-up are excluded. Sizes and systems take turns.
+Each process has its own domain with an equal share of the pages, filled as a month of crawling leaves it. The process
+selects and records 100 pages at a time: revisits that find nothing new, and first visits with text and 20 links.
+Fetching and start-up are excluded. Sizes and systems take turns.
 """
 
 import argparse

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name of the public API when it is first used; other lowercase names are modules of this package."""
+    """Import a name of the public API when it is first used. Other lowercase names are submodules that Python finds."""
     if name.startswith("_") or (name.islower() and name != "open_app"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module("crawler.app.python_api.public"), name)

@@ -67,7 +67,7 @@ class BlockFacts:
 
     @property
     def newly_ignored(self) -> int:
-        """Return how many more blocks the new rule ignores."""
+        """Return how many more blocks are ignored with the new rule; negative if fewer are."""
         return sum(_is_ignored(block) for block in self.preview) - sum(_is_ignored(block) for block in self.blocks)
 
     @property
@@ -138,7 +138,7 @@ async def _explain_version(
     compared_blocks = await parser.parse_blocks(response, url)
     if all_blocks is None or compared_blocks is None:
         return []
-    differing, view = await parser.parse_by_rule(response, url), parser.build_view(url)
+    blocks_by_rule, view = await parser.parse_by_rule(response, url), parser.build_view(url)
     mask = await read_mask(db, domain.id)
-    blocks = explain_blocks(all_blocks, compared_blocks, mask, view=view, blocks_by_rule=differing)
+    blocks = explain_blocks(all_blocks, compared_blocks, mask, view=view, blocks_by_rule=blocks_by_rule)
     return [block for block in blocks if block.text.strip()]

@@ -28,7 +28,7 @@ class ChangesQuery:
     """A query of the change feed.
 
     what: a domain, a page or a URL prefix; None for all domains.  domain: a domain, in place of `what`.
-    since: a cursor, a duration before now, or a time; None for all.  kinds: None for the default kinds.
+    since: a cursor, a duration before now, or a time; None for all.  kinds: None for the default of each function.
     """
 
     what: str | None = None
@@ -39,7 +39,7 @@ class ChangesQuery:
 
 @dataclass(frozen=True, slots=True)
 class NewestChanges:
-    """Changes, newest first, with the count of each kind. end: the cursor after all of them."""
+    """The newest changes. counts: of all changes that match the query, by kind.  end: the cursor at the feed's end."""
 
     items: list[FeedItem]
     counts: Mapping[EventKind, int]
@@ -101,7 +101,7 @@ async def follow_changes(
 async def iterate_changes(
     db: AppDatabase, where: ChangeFilter, *, follow: bool, on_outage: OnOutage | None = None
 ) -> AsyncGenerator[FeedItem]:
-    """Yield the changes of a filter in the order of the feed. follow: continue with changes as they are found.
+    """Yield the changes that match a filter, in the order of the feed. follow: continue with changes as they are found.
 
     on_outage: as in `follow_changes`; None to raise StoreUnavailable.  Raises CursorTooOld, CursorAhead.
     """
@@ -134,14 +134,17 @@ async def read_newest_changes(
     since: datetime | None = None,
     before: tuple[datetime, int] | None = None,
 ) -> list[FeedItem]:
-    """Return the newest changes with their changed blocks. before: time and position after which to continue."""
+    """Return the newest changes with their changed blocks. before: only changes older than this (time, position)."""
     await report.append_to_feed(db, at=at)
     where = ChangeFilter(domain_id=only_domain.id if only_domain is not None else None, kinds=kinds, since=since)
     return await report.list_newest_changes(db, where, before=before, max_count=max_count)
 
 
 async def make_change_filter(db: AppDatabase, query: ChangesQuery, *, at: datetime | None = None) -> ChangeFilter:
-    """Update the feed and return the filter of a query, without its kinds. Raises BadInput, CursorTooOld."""
+    """Append new events to the feed, and return the filter of a query, without its kinds.
+
+    Raises BadInput, CursorTooOld, CursorAhead.
+    """
     if query.domain is not None:
         where = ChangeFilter(domain_id=(await get_domain(db, query.domain)).id)
     else:
@@ -162,7 +165,7 @@ async def read_changes_within(
 ) -> ChangesPage:
     """Return changes after the cursor of a filter, with their blocks, until a limit is reached.
 
-    max_chars: the limit of all block texts together; the batch that exceeds it is still returned.
+    max_chars: the limit of all block texts together; the batch that exceeds this limit is still returned.
     """
     await report.append_to_feed(db, at=at)
     changes: list[FeedItem] = []

@@ -69,7 +69,7 @@ class CrawlRequest:
     """The options of a crawl.
 
     role: what crawls, such as "crawl" or "python"; a part of the lease holder's name.
-    stack: the tag of the local stack, by which it finds and frees the leases of its dead processes; empty outside it.
+    stack: the tag by which a local stack later finds and frees the leases of its dead processes; empty outside a stack.
     at: knowledge time; None for now.
     max_pages, time_limit, stop: end the crawl early; requests in progress are still finished and recorded.
     ignore_pace: spend the rest of the daily budget now instead of spreading it over the day.
@@ -94,9 +94,9 @@ class CrawlResult:
 
     at: knowledge time at the end of the crawl.
     waits: domains in which pages still wait or nothing was fetched, each with the reason; None if nothing was due.
-    next_due_at: when the first page of the named domains is due.
+    next_due_at: when the next page of the named domains is due and may be fetched; None without named domains.
     was_stopped: whether `stop` ended the crawl.
-    pages_left: the pages due after a stop; None if there are too many domains to count.
+    pages_left: the number of pages due after a stop; None without a stop, or with more than MAX_COUNTED domains.
     exclusions: requested URLs that may not be fetched, with the reason.
     pruned: domains whose versions were deleted to keep their storage quota, or that exceed it.
     delivered: the notifications sent.  notify_error: why sending them was aborted; the next delivery continues.
@@ -121,7 +121,7 @@ class CrawlResult:
 
     @property
     def idle_reasons(self) -> dict[str, str]:
-        """Return by domain why it waits, as the end of a sentence that begins with the domain's name."""
+        """Return why each domain waits, by its name: the end of a sentence that begins with this name."""
         waits = ((domain, format_wait(wait, domain, now=self.at)) for domain, wait in self.waits)
         return {domain.authority: sentence or "had nothing to fetch" for domain, sentence in waits}
 
@@ -153,7 +153,7 @@ async def find_targets(
     register: Register | None = None,
     only_due: bool = False,
 ) -> CrawlTargets:
-    """Return the domains of these names and URLs, or all domains without names.
+    """Return the domains of these names and URLs, or all domains if no names are given.
 
     The page of a URL with a path is requested even if it is not due, unless `only_due` is set.
     register: called for a name that is not registered; without it, such a name raises BadInput. Nothing is registered
@@ -198,7 +198,7 @@ async def crawl(
     """Crawl until nothing is due or a limit is reached, then enforce storage quotas and send notifications.
 
     clock: a clock that starts at the request's time, for callers whose hooks also read it; None for a new one.
-    Raises BadInput for unusable plugins, and for a time before the last visit of a domain.
+    Raises PluginBroken, and BadInput for an unknown revisit policy.
     """
     clock = clock or Clock.from_instant(request.at)
     if request.ignore_pace:
@@ -272,7 +272,7 @@ def _wrap_hooks(hooks: ShiftHooks, settings: Settings) -> ShiftHooks:
 
 
 async def _charge_request(db: AppDatabase, domain: Domain, response: Fetched, *, at: datetime) -> None:
-    """Charge a request without a visit to its domain and to the shared budget."""
+    """Charge a request that led to no visit: to the budget of its domain and to the shared budget."""
     usage = {"requests": 1, "received_bytes": response.received_bytes}
     await claim.charge(db, domain, **usage, at=at)
     if db.settings.shared_budget.is_limited:
@@ -282,7 +282,7 @@ async def _charge_request(db: AppDatabase, domain: Domain, response: Fetched, *,
 async def _add_outlook(db: AppDatabase, result: CrawlResult) -> None:
     """Add to the result why domains wait, when the next page is due and, after a stop, how many pages are left.
 
-    A large domain with many visits is marked, so that the next report counts its pages again.
+    A large domain with many visits is counted again, so that reports have current figures.
     """
     if result.was_stopped:
         result.pages_left = await count_due_pages(db, result.domains, at=result.at)
@@ -300,7 +300,7 @@ async def _add_outlook(db: AppDatabase, result: CrawlResult) -> None:
 
 
 async def _find_waits(db: AppDatabase, result: CrawlResult) -> Sequence[tuple[Domain, Wait | None]]:
-    """Return the domains that wait after a crawl: the named ones, or all in which something is due."""
+    """Return the domains that wait after a crawl: of the named ones, or of all domains in which something is due."""
     if result.domains is None:
         return await list_waiting_domains(db, at=result.at, requested=has_effect(result.shift))
     waits: list[tuple[Domain, Wait | None]] = []

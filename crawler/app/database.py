@@ -40,9 +40,10 @@ def run_with_database(
     connections: int,
     run: Callable[[Coroutine[Any, Any, T]], T] = asyncio.run,
 ) -> T:
-    """Run asynchronous work as `open_configured_database` does, for a program without an event loop.
+    """Open the database as `open_configured_database` does, and run asynchronous work with it in a new event loop.
 
     run: runs the event loop; for callers that handle signals. Postgres starts before the loop and stops after it.
+    If several tasks fail, the most relevant exception is raised instead of an exception group.
     """
 
     async def run_work(url: str) -> T:

@@ -38,7 +38,7 @@ class AddResult:
 
     domain: the registered domain, or the one that already has this name; None if there is none.
     error: why nothing was registered.  warning: what was wrong with the root.
-    root_response: the response of the root, for the first visit, which is charged for it; only if requested.
+    root_response: the response of the root, only with `keep_responses`; the first visit uses it and is charged for it.
     """
 
     name: str
@@ -67,7 +67,7 @@ async def add_domains(
 ) -> list[AddResult]:
     """Register names or URLs, all with the same settings; return the results in the same order.
 
-    The roots of unknown domains are fetched concurrently, unless `offline`.
+    The roots of unregistered domains are fetched concurrently, unless `offline`.
     keep_responses: return the responses of the roots without charging them; the caller must record visits of them, or
     charge their requests.
     Raises BadInput for invalid settings.
@@ -110,7 +110,7 @@ def make_domain_settings(patch: SettingsPatch, settings: Settings) -> DomainSett
 
 
 async def _find_existing(db: AppDatabase, candidate: DomainCandidate, *, at: datetime) -> Domain | None:
-    """Return the registered domain of which a name is a new alias, and charge it for the probe."""
+    """Return the registered domain to which a candidate's root redirects, and charge it for the probe; else None."""
     existing = await domains.find_domain(db, candidate.authority)
     if existing is not None and candidate.requests:
         delay = db.settings.choose_delay(existing.settings, is_own=existing.is_own_server)
@@ -128,21 +128,23 @@ async def _find_registered(db: AppDatabase, name: str) -> Domain | None:
 
 
 @asynccontextmanager
-async def _open_root_probe(db: AppDatabase, chosen: DomainSettings, *, at: datetime) -> AsyncIterator[RootProbe]:
-    """Open a fetcher of the roots of domains with these settings. The shared budget is charged at the end."""
+async def _open_root_probe(
+    db: AppDatabase, domain_settings: DomainSettings, *, at: datetime
+) -> AsyncIterator[RootProbe]:
+    """Open a probe for the roots of domains with these settings. Its requests are charged to the shared budget."""
     from crawler.fetch import Http  # noqa: PLC0415  aiohttp takes 8 MB, and the web UI does not need it
 
-    settings, agent, private = db.settings, db.settings.user_agent_header, chosen.allow_private
+    settings, agent, private = db.settings, db.settings.user_agent_header, domain_settings.allow_private
     requests_left = await claim.count_shared_requests_left(db, settings.shared_budget, at=at)
     async with Http(user_agent=agent, allow_private=private, max_body_bytes=settings.max_body_bytes) as http_client:
         probe = RootProbe(
             http_client,
-            delay=settings.choose_delay(chosen, is_own=False),
+            delay=settings.choose_delay(domain_settings, is_own=False),
             agent=settings.user_agent,
             max_requests=requests_left,
-            language=chosen.language,
+            language=domain_settings.language,
             exempt=settings.exempt_addresses,
-            private_delay=settings.choose_delay(chosen, is_own=private),
+            private_delay=settings.choose_delay(domain_settings, is_own=private),
             deadline=settings.request_timeout,
         )
         try:
@@ -206,7 +208,7 @@ def get_domain_state(listed: DomainSummary, *, at: datetime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DomainDetails:
-    """The state of a domain. wait: why it is not being fetched now; None if it is.  storage: that of its versions."""
+    """The state of a domain. wait: why it is not being fetched now; None if it is.  storage: size of its versions."""
 
     domain: Domain
     status: DomainStatus
@@ -215,7 +217,7 @@ class DomainDetails:
 
 
 async def inspect_domain(db: AppDatabase, name: str, *, at: datetime | None = None) -> DomainDetails:
-    """Return the state of a domain at a time (None for now). Raises BadInput if that is before its last visit."""
+    """Return the state of a domain at a time (None for now). Raises BadInput, also for a time before its last visit."""
     domain = await get_domain(db, name)
     if at is not None:
         await registration.require_after_last_visit(db, [domain], at)
@@ -258,7 +260,7 @@ async def estimate_storage(db: AppDatabase, before: Domain, after: Domain) -> Si
 
 
 async def reset_clocks(db: AppDatabase, names: Sequence[str], *, at: datetime) -> list[tuple[Domain, datetime | None]]:
-    """Set the time of visits later than `at` to `at`; return the last of them per domain, None if there is none."""
+    """Set the time of visits later than `at` to `at`; return the time of each domain's last such visit, or None."""
     selected = [await get_domain(db, name) for name in names]
     return [(domain, await record.reset_clock(db, domain, at=at)) for domain in selected]
 

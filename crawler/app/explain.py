@@ -31,15 +31,16 @@ from crawler.store.report import AnnouncedDate, Explanation, FeedItem, ListRepor
 class UrlExplanation:
     """Everything that is known about a URL of a registered domain, with sentences for users.
 
-    rules: the domain's rules, with the scores of plugins.
+    rules: the domain's rules, with the page score of plugins.
     refused: why it may not be fetched now; empty if it may.
     untracked: why it is not a page of the domain; empty if it is. The fields below are only set for a page.
     next: when it is fetched next and why.  change_rate: how often it changes.
+    signals: its change signals, a line per source.  scripts: how its last visit handled its scripts.
     waits: why its domain is not being fetched now.
     due: when it would be due at the current shadow price.
     fresh: the probability that the stored version is current.
     value: the value of a visit now, in importance x days.
-    shadow_price: the minimum value of a visit; None under another revisit policy.
+    shadow_price: the minimum value of a visit; None under another revisit policy than `value`.
     rate_interval: the 90% credible interval of the change rate, in changes per day.
     """
 
@@ -63,7 +64,7 @@ class UrlExplanation:
 
 @dataclass(frozen=True, slots=True)
 class UnknownUrl:
-    """A URL of an unregistered domain. reason: a message that says so."""
+    """A URL of an unregistered domain. reason: the message that its domain is not registered."""
 
     url: Url
     reason: str
@@ -91,19 +92,19 @@ async def explain_page(db: AppDatabase, domain: Domain, url: Url, *, at: datetim
         max_pages = domain.settings.max_pages or db.settings.max_pages
         untracked = words.format_untracked(url, stored, scope, refusal=refusal, max_pages=max_pages)
         return UrlExplanation(url, domain, stored, rules, refused=refusal, untracked=untracked)
-    today = compute_due(stored, page, rules)
+    due = compute_due(stored, page, rules)
     return UrlExplanation(
         url,
         domain,
         stored,
         rules,
         refused=refusal,
-        next=words.format_next_fetch(stored, page, today=today, refusal=refusal),
+        next=words.format_next_fetch(stored, page, today=due, refusal=refusal),
         change_rate=format_change_rate(page, stored.prior_source),
         signals=words.format_signals(stored, page) if page.version else "",
         scripts=format_scripts(stored),
         waits=await format_page_wait(db, domain, at=at),
-        due=today,
+        due=due,
         fresh=compute_chance_unchanged(stored, page),
         value=compute_visit_value(stored, page, rules),
         shadow_price=terms.shadow_price if terms and isinstance(terms.revisit, ValuePolicy) else None,
@@ -134,7 +135,8 @@ def make_page_scope(domain: Domain, settings: Settings) -> Scope:
 class ComparedContent:
     """How much of a page's last version is compared, and its last change.
 
-    blocks: all blocks.  masked: the blocks that are masked as a whole.  words: the masked words in the others.
+    blocks, masked: the number of all blocks, and of blocks that are masked as a whole.
+    words: the number of masked words in the other blocks.
     """
 
     blocks: int
@@ -147,7 +149,7 @@ class ComparedContent:
 class PageDetails:
     """The content of a page, and its relation to sitemaps and feeds.
 
-    content: None if the body of its last version is not stored.  source: facts about the page as a sitemap or feed;
+    content: None if its last version has no stored body or no blocks.  source: facts about the page as sitemap or feed;
     None for other pages.  dates: the dates that sitemaps and feeds give for the page.
     """
 

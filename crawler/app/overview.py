@@ -28,8 +28,8 @@ DOMAINS_PER_PAGE = 24
 PAST_PAGES = 500  # sampled for the freshness history; half of them are the most important ones
 UNDELIVERED_AFTER = timedelta(hours=1)  # a delivery is overdue after this; deliveries run every few minutes
 CARD_PAGES, CARD_INSTANTS = 200, 15  # as PAST_PAGES and PAST_INSTANTS, for the small charts of the overview
-MAX_WEIGHED = 300  # the most important pages, shown in the plot of likely stale pages
-FORECAST_PAGES = 2000  # sampled at random: freshness to 0.8 percentage points, with a tenth of a plan's time and memory
+MAX_WEIGHED = 300  # the most important pages: the plot shows them, and the table ranks them by staleness
+FORECAST_PAGES = 2000  # a random sample: the error is 0.8 percentage points, with a tenth of a plan's time and memory
 MAX_STALE_PAGES = 10  # rows of the table of likely stale pages
 TRAFFIC_HOURS = 48
 MAX_GROUPED = 20  # pages per group, such as failing or gone pages
@@ -37,7 +37,7 @@ MAX_GROUPED = 20  # pages per group, such as failing or gone pages
 
 @dataclass(frozen=True, slots=True)
 class DomainCard:
-    """The summary of one domain. past: its freshness history over the window, ending with the report's."""
+    """The summary of one domain. past: its freshness history over the window, ending with that of the report."""
 
     domain: Domain
     report: DomainReport
@@ -59,7 +59,7 @@ class DomainCard:
 
 @dataclass(frozen=True, slots=True)
 class UncountedCard:
-    """The summary of a large domain that is being counted for the first time. tracked: its pages of all states."""
+    """The summary of a large domain that is being counted for the first time. tracked: its number of pages."""
 
     domain: Domain
     tracked: int
@@ -141,7 +141,8 @@ async def summarize_domain(
 class StalePage:
     """A likely stale page.
 
-    staleness: the probability that its copy is stale.  share: how much it lowers the domain's freshness, 0 to 1.
+    staleness: the probability that its copy is stale.
+    share: how much this lowers the freshness of the ranked pages, 0 to 1.
     """
 
     page: PageLine
@@ -160,7 +161,11 @@ class PageGroup:
 
 @dataclass(frozen=True, slots=True)
 class DomainFacts:
-    """The details of one domain. wait: why it is not being fetched now; None if it is."""
+    """The details of one domain. wait: why it is not being fetched now; None if it is.
+
+    weighed_pages: its MAX_WEIGHED most important pages.  trust: how reliable its validators are.
+    lists: its sitemaps and feeds.
+    """
 
     card: DomainCard
     wait: Wait | None
@@ -244,7 +249,7 @@ async def _list_page_groups(db: AppDatabase, card: DomainCard, *, max_age: timed
 
 
 def rank_stale_pages(pages: Sequence[PageLine]) -> tuple[StalePage, ...]:
-    """Return the pages ranked by importance times the probability that the copy is stale."""
+    """Return up to MAX_STALE_PAGES pages, ranked by importance times the probability that the copy is stale."""
     visited = [
         (page, page.importance, 1 - page.freshness)
         for page in pages

@@ -35,7 +35,10 @@ async def resolve_page(db: AppDatabase, text: str) -> tuple[Domain, Url]:
 
 
 async def make_target_filter(db: AppDatabase, text: str) -> report.ChangeFilter:
-    """Return the filter for the changes of a domain, a page, or else the pages under the URL. Raises BadInput."""
+    """Return the filter for changes of the domain or URL that a user typed. Raises BadInput.
+
+    A URL with stored versions selects this page; any other URL is a prefix.
+    """
     domain, url = await resolve_page(db, text)
     if url == domain.root:
         return report.ChangeFilter(domain_id=domain.id)
@@ -180,7 +183,8 @@ async def list_pages(
 ) -> PageListing:
     """List the most important pages of a domain, or of all domains.
 
-    state: one of STATES; None for all.  at: a past time, or a later time to act as if it were then; None for now.
+    state: one of STATES; None for all.  at: a time to act as if it were then; None for now. For one domain without
+    `state`, a time before its last visit lists the pages as they were then.
     Raises BadInput.
     """
     if state is not None and state not in STATES:
@@ -208,7 +212,7 @@ async def list_duplicates(
 ) -> list[NearDuplicateGroup]:
     """Return groups of near-duplicate pages, largest first, up to max_count + 1 per domain.
 
-    text: a domain; None for all.  max_bits: the largest SimHash distance, of 64 bits.
+    text: a domain; None for all.  max_bits: how many of the 64 SimHash bits may differ.
     max_members: the number of pages returned per group.
     """
     groups: list[NearDuplicateGroup] = []
@@ -222,7 +226,7 @@ async def list_duplicates(
 async def list_page_duplicates(
     db: AppDatabase, text: str, *, max_bits: int, max_count: int
 ) -> tuple[Url, list[NearDuplicate] | None]:
-    """Return the near duplicates of a page, up to max_count + 1; None if the page is not compared."""
+    """Return the near duplicates of a page, up to max_count + 1; None if it has no fingerprint (a short text)."""
     domain, url = await resolve_page(db, text)
     key = compute_page_key(url)
     await report.fill_fingerprints(db, domain)

@@ -50,14 +50,14 @@ class CrawlPreview:
 
     @property
     def max_bytes(self) -> float:
-        """Return the bytes if all pages are sent in full and new pages have the mean size."""
+        """Return the bytes to receive if all pages are sent in full, and unfetched pages have the mean size."""
         workload = self.backlog
         total_bytes = workload.fetched_bytes + workload.unfetched * workload.mean_bytes
         return total_bytes * self.requests / max(workload.fetches, 1)
 
     @property
     def min_time(self) -> timedelta:
-        """Return the time that the delays between requests take, without a longer delay of robots.txt."""
+        """Return the sum of the delays between requests; a longer delay in robots.txt is not considered."""
         return self.requests * self.delay
 
 

@@ -33,7 +33,10 @@ FINGERPRINT_CHUNKS = 20  # chunks of 5,000 feed events per domain and run, about
 
 @dataclass(frozen=True, slots=True)
 class FullReport:
-    """The full report of one domain."""
+    """The full report of one domain.
+
+    standings: how reliable its validators are.  lists: its sitemaps and feeds.  sources: its sources of change signals.
+    """
 
     domain_report: DomainReport
     calibration: Calibration
@@ -83,19 +86,19 @@ async def read_calibration(db: AppDatabase, domain: Domain, domain_report: Domai
 
 
 async def list_hours(db: AppDatabase, name: str | None, *, hours: int, at: datetime) -> list[tuple[str, JudgedHour]]:
-    """Return the whole hours before `at` in which domains were visited, each with the domain's name."""
+    """Return the last hours in which domains were visited, and the current hour so far, each with the domain's name."""
     selected, last = await find_domains(db, name), timedelta(hours=hours)
     return [(each.authority, hour) for each in selected for hour in await judge_hours(db, each, at=at, window=last)]
 
 
 def find_next_fetch_time(domain_report: DomainReport) -> datetime | None:
-    """Return when the next page is due and may be fetched; None if nothing will be due."""
+    """Return when the next page is due, or when a suspension ends if that is later; None if nothing will be due."""
     due_at = domain_report.next_due_at
     return None if due_at is None else max(due_at, domain_report.suspended_until or due_at)
 
 
 def get_shadow_price(settings: Settings, domain_report: DomainReport) -> float | None:
-    """Return the minimum value of a visit (docs/freshness.md); None under another revisit policy than `value`."""
+    """Return the minimum value of a visit (docs/freshness.md); None under another known revisit policy than `value`."""
     if domain_report.revisit != "value" and is_known_policy(domain_report.revisit, settings.plugins):
         return None
     return settings.min_value if domain_report.shadow_price is None else domain_report.shadow_price
@@ -143,7 +146,10 @@ async def plan_budgets(db: AppDatabase, *, only: str | None = None, at: datetime
 
 
 async def plan_hourly(db: AppDatabase, *, at: datetime) -> HourlyPlan:
-    """Plan all domains and do the hourly upkeep: fingerprints, shared schedules, figures, quotas, traffic checks."""
+    """Plan all domains and do the hourly upkeep.
+
+    Compute fingerprints, pair pages that may share a schedule, store report figures, enforce quotas and check traffic.
+    """
     planned = await plan_domains(db, at=at, settings=db.settings)
     planned_domains = [each.domain for each in planned]
     for domain in planned_domains:

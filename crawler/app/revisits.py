@@ -37,7 +37,10 @@ def require_source(source: str) -> None:
 
 
 async def record_hints(db: AppDatabase, urls: Iterable[Url], *, source: str, at: datetime) -> HintResult:
-    """Record a hint for each URL in the scope of its domain. Raises BadInput for an invalid source name."""
+    """Record a hint for each URL in the scope of its domain.
+
+    Raises BadInput for an invalid source name, and for a domain in which too many hints wait.
+    """
     require_source(source)
     by_authority: defaultdict[Authority, list[Url]] = defaultdict(list)
     for url in urls:
@@ -100,7 +103,7 @@ async def request_refresh(db: AppDatabase, name: str, *, prefix: str = "", at: d
 def start_recrawl(settings: Settings, domain: Domain, prefix: Url) -> str | None:
     """Start a run of the local stack that fetches what is due under a prefix; return its URL, or None without a stack.
 
-    Blocks until the Prefect server responds. Raises StackFailed if it does not.
+    Blocks until the Prefect server responds. Raises StackFailed if it does not respond or has no such deployment.
     """
     stack = find_running_stack(settings)
     if stack is None:

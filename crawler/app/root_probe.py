@@ -27,7 +27,7 @@ class RootProbe:
 
     agent: the product token for robots.txt.
     max_requests: the limit of requests to all roots together; None for no limit.
-    language: as in Http.fetch.
+    language: the Accept-Language header; not sent if empty.
     exempt: networks in which one address serves many independent sites.
     private_delay: the delay for private addresses; None for `delay`.
     deadline: the time limit of one request.
@@ -43,7 +43,7 @@ class RootProbe:
     deadline: timedelta = timedelta(seconds=20)
     requests: int = 0
     received_bytes: int = 0
-    # By address, or by name if the address is unknown or shared by many sites.
+    # Requests are paced by address, or by name if the address is unknown or shared by many sites.
     _pacing_keys: dict[Authority, str] = field(default_factory=dict)
     _slots: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
     _pacers: dict[str, Pacer] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class RootProbe:
         return self.max_requests is not None and self.requests >= self.max_requests
 
     async def slow_down(self, authority: Authority, delay: timedelta) -> None:
-        """Raise the delay between requests to an authority."""
+        """Raise the delay between requests to an authority to at least `delay`."""
         self._pacers[await self._find_pacing_key(authority)].raise_delay(delay)
 
     async def _find_pacing_key(self, authority: Authority) -> str:

@@ -97,7 +97,7 @@ class SettingsPatch:
             raise BadInput(str(error)) from error
 
     def is_change_of(self, domain_settings: DomainSettings) -> bool:
-        """Return whether the patch would change these settings."""
+        """Return whether the patch would change these settings; any seed counts as a change."""
         return self.apply_to(domain_settings) != domain_settings or bool(self.seeds)
 
 

@@ -130,7 +130,7 @@ def _find_idleness(status: DomainStatus, *, at: datetime, is_shared: bool) -> Wa
         return None if status.wake_at is not None else Wait(WaitReason.NOT_DUE)
     if status.paced_until is None or status.wake_at > status.paced_until:
         return Wait(WaitReason.NOT_DUE, status.wake_at)
-    # Without a budget, it pauses for a minute after a lease without requests, which is not pacing.
+    # Without a budget, a domain pauses for a minute after a lease without requests, which is not pacing.
     has_budget = status.budget is not None or status.bytes_left is not None or is_shared
     return Wait(WaitReason.PACED, status.wake_at) if has_budget else None
 

@@ -23,7 +23,8 @@ class Chunk:
     """A part of a page. headings: the headings above it, outermost first.  text: its Markdown, without these headings.
 
     id: a digest of the URL and the headings. For chunks after the first under the same headings, it also covers the
-    first words and a counter of equal beginnings. So edits elsewhere on the page, or later in the chunk, keep it.
+    first words and a counter of equal beginnings. So edits elsewhere on the page, or later in the chunk, do not change
+    the id.
     """
 
     id: str
@@ -37,7 +38,7 @@ def chunk_page(page: ExportedPage) -> Iterator[Chunk]:
 
 
 def chunk_markdown(markdown: str, *, url: Url, max_chars: int = MAX_CHARS) -> Iterator[Chunk]:
-    """Yield the chunks of a Markdown text in order; a heading without text has none."""
+    """Yield the chunks of a Markdown text in order; a heading without text yields none."""
     occurrences: Counter[tuple[str, ...]] = Counter()
     for headings, text in _split_sections(markdown):
         for part in split_text(text, min_chars=max_chars // 4, max_chars=max_chars):

@@ -26,17 +26,17 @@ class Format(StrEnum):
 
     @property
     def is_folder(self) -> bool:
-        """Whether it writes a file per page, and so can have only one version of each."""
+        """Return whether the format has a file per page, and so only one version of each page."""
         return self is Format.MARKDOWN
 
     @property
     def is_binary(self) -> bool:
-        """Whether it is unreadable in a terminal."""
+        """Return whether the format is unreadable in a terminal."""
         return self in {Format.PARQUET, Format.WARC}
 
     @property
     def has_chunks(self) -> bool:
-        """Whether it can have a row per chunk."""
+        """Return whether the format can have a row per chunk."""
         return self in {Format.JSONL, Format.PARQUET}
 
 
@@ -50,10 +50,7 @@ class RowKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PageSource:
-    """A reader of the pages of a domain. row_kind: whether to read pages or all versions.
-
-    with_bodies: whether to read the bodies.
-    """
+    """A reader of the pages of a domain. row_kind: VERSIONS for all versions, another kind for the newest ones."""
 
     db: Database
     domain: Domain
@@ -62,7 +59,7 @@ class PageSource:
 
     @property
     def batch_size(self) -> int:
-        """The number of pages in memory."""
+        """Return the number of pages or versions that are read at once."""
         # Bodies may have ten megabytes each, though few exceed a hundredth of that.
         return 20 if self.with_bodies else 200
 
@@ -123,12 +120,11 @@ async def export(
     """Write the newest version of each fetched page, or only the changes after the cursor `since`.
 
     to: a folder for Markdown, else a binary stream.  since: a cursor of the feed; None or 0 for all pages. With a
-    cursor, removed pages are written too, so that a copy can delete them, and of versions only new ones.
-    row_kind: a row for each page, for each part of it under a heading, or for each version of any page.
-    on_progress: is called with the number of pages so far. A change during the export is included, or comes after the
-    returned cursor, or both.
+    cursor, removed pages are written too, so that a copy can delete them; of the versions, only new ones are written.
+    on_progress: is called with the number of pages so far.
 
-    Raises CursorTooOld if the feed does not reach back to the cursor, and MissingExtra.
+    A change during the export is included, or comes after the returned cursor, or both. Raises CursorTooOld if changes
+    after the cursor are no longer stored, and MissingExtra.
     """
     until = await report.read_feed_end(db)
     if since == 0 and await report.read_forgotten_until(db, domain.id):

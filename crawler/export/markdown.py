@@ -15,7 +15,7 @@ from crawler.core.page.media_type import detect_kind
 from crawler.errors import CrawlerError
 from crawler.store.report import ExportedPage
 
-NAME_BYTES = 120  # the maximum of a file or folder name; file systems allow 255, including the suffixes added below
+NAME_BYTES = 120  # the maximum of a file or folder name without suffixes; file systems allow 255 with them
 INDEX = "index"
 TEMP_PREFIX = ".recrawl-"  # begins the names of unfinished files
 _UNSAFE = re.compile(r"[^\w.~@=,+ -]")
@@ -123,7 +123,7 @@ def render_front_matter(page: ExportedPage) -> str:
 def build_path(url: Url) -> Path:
     """Return the unique relative path of a page's file: the path of its URL, made safe.
 
-    A name that had to be changed, or that has a query, also contains a part of the page key.
+    If a name in it was changed, the last one is `index`, or the URL has a query, a part of the page key is appended.
     """
     parts = urlsplit(url)
     *folders, last = [unquote(part, errors="replace") for part in parts.path.split("/")[1:]]

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-# The context on each side of a position: at most 12 words within 256 characters. Rows of a table may have a hundred
-# spaces in common.
+# The context on each side of a position: at most 12 words within 256 characters. Padded cells of a table may have a
+# hundred spaces.
 CONTEXT_CHARS, CONTEXT_WORDS = 256, 12
 WRAPPER_DIVISOR = 4  # a fence or table header is repeated only if it takes at most a fourth of a chunk
 

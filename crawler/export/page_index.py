@@ -120,7 +120,7 @@ class PageIndex(ABC):
         return rows[0][0] if rows else None
 
     def apply_pages(self, domain: str, pages: Sequence[ExportedPage], *, cursor: int | None) -> int:
-        """Write available pages, delete the others, and store the cursor. Return the number of deleted pages."""
+        """Write available pages, delete the others, and store the cursor, if any. Return how many were deleted."""
         removed = 0
         with self._transaction():
             self._execute("INSERT INTO sync (domain) VALUES (%(domain)s) ON CONFLICT DO NOTHING", domain=domain)
@@ -140,7 +140,7 @@ class PageIndex(ABC):
             self._execute(BEGIN_FULL_SYNC, domain=domain, source=source)
 
     def end_full_sync(self, domain: str, *, cursor: int) -> int:
-        """Delete the pages that the full sync has not written, and store the cursor. Return their number."""
+        """Delete the pages that the full sync has not written, and store the cursor. Return how many were deleted."""
         with self._transaction():
             removed = self._execute(DELETE_MISSING_PAGES, domain=domain)
             self._execute(UPDATE_CURSOR, domain=domain, cursor=cursor)

@@ -23,7 +23,7 @@ _TYPES = {
 
 
 class Parquet:
-    """A writer of Parquet with one row per page or chunk."""
+    """A writer of Parquet with one row per page, version or chunk."""
 
     def __init__(self, stream: BinaryIO, *, in_chunks: bool) -> None:
         self._in_chunks = in_chunks

@@ -115,8 +115,8 @@ class PostgresIndex(PageIndex):
             comment, schema = self._db.execute(SELECT_SCHEMA_COMMENT).fetchone() or (None, None)
             if comment == SCHEMA_COMMENT.format(version=SCHEMA_VERSION):
                 return
-            changes = {SCHEMA_COMMENT.format(version=version): change for version, change in MIGRATIONS.items()}
-            migration = changes.get(comment)
+            migrations = {SCHEMA_COMMENT.format(version=version): each for version, each in MIGRATIONS.items()}
+            migration = migrations.get(comment)
             if schema is not None and migration is None:
                 raise CrawlerError(
                     "the schema recrawl_index was not created by this version of recrawl: use another database"

@@ -53,7 +53,7 @@ def _build_chunk_rows(page: ExportedPage) -> Iterator[Row]:
 
 
 class JsonLines:
-    """A writer of JSON lines in UTF-8, with one object per page or chunk. Instants are in ISO 8601."""
+    """A writer of JSON lines in UTF-8, with one object per page, version or chunk. Instants are in ISO 8601."""
 
     def __init__(self, stream: BinaryIO, *, in_chunks: bool) -> None:
         self._stream, self._in_chunks = stream, in_chunks
@@ -67,7 +67,7 @@ class JsonLines:
 
 
 class Csv:
-    """A writer of CSV in UTF-8, with a header and one row per page. No cell is a formula."""
+    """A writer of CSV in UTF-8, with a header and one row per page or version. No cell is a formula."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)

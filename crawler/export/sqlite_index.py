@@ -183,8 +183,8 @@ def _convert_errors(file: Path) -> Iterator[None]:
 class SearchHit:
     """A part of a page that contains the search words.
 
-    chunk: the stable id of the chunk (export/chunks.py).  heading: the headings above it.  excerpt: Markdown around the
-    words, which are in brackets.  version_at: when this version was first seen, in ISO 8601.
+    chunk: the stable id of the chunk (export/chunks.py).  heading: the headings above it, separated by " > ".
+    excerpt: Markdown around the words, which are in brackets.  version_at: when this version was first seen, ISO 8601.
     """
 
     url: Url

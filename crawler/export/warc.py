@@ -3,8 +3,8 @@
 The status is that of the visit that found the version, or 200 if that visit is no longer stored (--keep-visits), since
 only responses from 200 to 299 create a version.
 
-A body that an earlier record of the file already has becomes a revisit record. Bodies are stored without compression
-and chunked encoding, so the headers about these are omitted.
+A body that an earlier record of the file already has becomes a revisit record. Stored bodies are not compressed, so
+Content-Encoding is omitted, and Content-Length is the size of the stored body.
 """
 
 from http import HTTPStatus
@@ -17,7 +17,7 @@ from warcio.warcwriter import WARCWriter
 from crawler import __version__
 from crawler.store.report import ExportedPage
 
-# They describe the body as transferred; stored bodies are decoded.
+# These headers describe the body as transferred; stored bodies are decoded.
 TRANSFER_HEADERS = {"content-encoding", "content-length"}
 HTML = "text/html; charset=utf-8"  # the type of rendered pages
 

@@ -30,7 +30,7 @@ async def deliver(
     within: timedelta = FOREVER,
     stop: asyncio.Event | None = None,
 ) -> DeliveryStats:
-    """Update the feed, read it for each subscription, and send the due messages.
+    """Append new events to the feed, read it for each subscription, and send the due messages.
 
     subscription_id: only deliver to this subscription.  within: the time limit for starting messages and for
     reading the feed.  stop: an event that ends both early.
@@ -77,7 +77,7 @@ class _DeliveryRounds:
     _paused_until: dict[int, float] = field(default_factory=dict)  # in loop time
 
     async def start_round(self, on_delivered: OnDelivered) -> None:
-        """Update the feed and start a delivery to each subscription."""
+        """Append new events to the feed, and start a delivery to each subscription."""
         db = self.context.db
         listed = await subscriptions.list_subscriptions(db)
         selected = [each for each in listed if self.subscription_id in {None, each.id}]

@@ -109,7 +109,7 @@ async def _build_notification(
     if options.condition is not None and fulfilled is None:
         return None
     release = options.delivery_times.compute_release(item.at)
-    # Without a digest or quiet hours it is due at once.
+    # Without a digest or quiet hours, the notification is due at once.
     due_at, content = release.at if release.is_grouped else min(release.at, now), build_content(item, fulfilled)
     return ChangeNotification(item.position, due_at=due_at, is_grouped=release.is_grouped, content=content)
 
@@ -127,7 +127,7 @@ def _build_rules(domain: Domain, selector: str) -> PageRules:
 async def _extract_text(
     version: VersionContent, parser: DomainParser, mask: NoiseMask, *, is_whole_page: bool
 ) -> str | None:
-    """Return the text of a version without noise; None if it is no longer stored."""
+    """Return the text of a version without noise. If its body is not stored, return its text or, for a part, None."""
     if version.body is not None:
         response = Fetched(200, version.body, len(version.body), timedelta(0), version.version.content_type)
         blocks = await parser.parse_blocks(response, version.url)

@@ -75,7 +75,7 @@ class TargetSender:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether messages have a size limit; apprise shortens or splits email and chat messages."""
+        """Return whether messages have a size limit; apprise shortens or splits email and chat messages."""
         return self.target.kind is not TargetKind.SERVICE
 
     async def send(self, message: Message, *, at: datetime, max_bytes: int) -> DeliveryOutcome:

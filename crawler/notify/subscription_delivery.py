@@ -163,8 +163,8 @@ def _compute_lower_bound(subscription: Subscription, outcome: DeliveryOutcome) -
 async def _prepare_next_message(context: DeliveryContext, subscription: Subscription) -> Message | None:
     """Return the next message; create new messages once all earlier ones were sent.
 
-    Raises TargetUnavailable if the target cannot be resolved, which decides whether changes are joined into one
-    message, or if the signing key is missing.
+    The kind of the target decides whether changes are joined into one message. Raises TargetUnavailable if the target
+    cannot be resolved or the signing key is missing.
     """
     now = context.now()
     message = await outbox.find_next_message(context.db, subscription.id, at=now)

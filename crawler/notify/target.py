@@ -52,8 +52,8 @@ class TargetUnavailable(Exception):
 def check_target(text: str, *, allow_private: bool = False) -> str:
     """Return a target in its stored form. Raises BadInput if it is invalid or contains a secret.
 
-    allow_private: whether private and loopback addresses are allowed. Those of a host name are checked when a message
-    is sent.
+    allow_private: whether private and loopback addresses are allowed. The addresses of a host name are only checked
+    when a message is sent.
     """
     text = text.strip()
     if not text or len(text) > MAX_CHARS or not text.isprintable():

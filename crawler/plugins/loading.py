@@ -1,7 +1,7 @@
 """Find, load and try plugins, and adapt them for a crawl.
 
 A plugin that cannot be loaded or does not fit its extension point ends the command at its start. If a plugin fails for
-a URL during a crawl, the first failure is logged and its default applies: score 1, accepted, revisited by value. A
+a URL during a crawl, the first failure is logged, and a default applies: score 1, accepted, revisited by value. A
 reader that fails makes the page unreadable; it runs in the parser processes, within their limits.
 """
 
@@ -58,7 +58,7 @@ class PluginReader:
         try:
             return points.read_document(plugin, body, url=url, content_type=content_type)
         except MemoryError:
-            raise  # it is tried again with more memory
+            raise  # the body is tried again with more memory
         except NotUsable as error:
             raise NotUsable(f"the plugin {self.name} {error}") from error
         except Exception as error:

@@ -1,6 +1,6 @@
 """The extension points: the Protocol of each, how its plugins are tried, and what they may return.
 
-To add a point, add a Protocol, a function that tries a plugin, an entry in POINTS, and its form for core in `loading`.
+To add a point, add a Protocol, a function that tries a plugin, and an entry in POINTS; in `loading`, adapt it for core.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -78,7 +78,7 @@ class RevisitRule(Protocol):
     """A revisit policy, for domains whose `--revisit` setting names the plugin."""
 
     def choose_interval(self, visit: "VisitResult") -> timedelta:
-        """Return the time from a good visit to the next one, above 0. recrawl limits it to the page's intervals."""
+        """Return the time from a successful visit to the next, above 0. recrawl limits it to the page's intervals."""
         ...
 
 
@@ -124,7 +124,7 @@ def compute_wait(plugin: RevisitRule, visit: "VisitResult") -> timedelta:
 
 
 def read_media_types(plugin: ReaderOfType) -> tuple[str, ...]:
-    """Return the media types that a plugin reads, in lower case. Raise NotUsable if they are invalid or reserved."""
+    """Return the media types that a plugin reads, in lowercase. Raise NotUsable if they are invalid or reserved."""
     value: object = getattr(plugin, "media_types", None)
     is_list = isinstance(value, tuple | list) and all(isinstance(each, str) and "/" in each for each in value)
     if not isinstance(value, tuple | list) or not value or not is_list:

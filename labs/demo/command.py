@@ -32,17 +32,17 @@ def facts_of(outcome: DemoOutcome, *, keep: bool) -> list[tuple[str, str]]:
     """Return the outcome as labeled lines."""
     changes, received = outcome.changes, outcome.received_bytes
     lost = f"{changes.merged} were overwritten before a visit, {changes.pending} not visited yet"
-    duel = outcome.match
+    comparison = outcome.match
     return [
         (
             "The site",
             f"{outcome.domain}, {format_count(outcome.pages, 'page')}, {format_count(outcome.days, 'day')} of its life",
         ),
         ("Reported freshness", f"{_both(outcome.reported)}, on average over the days"),
-        ("True freshness", _both(duel.ours)),
+        ("True freshness", _both(comparison.ours)),
         (
             "Uniform revisits",
-            f"{_both(duel.uniform)}, with as many requests after the first two crawls: {duel.requests:,}",
+            f"{_both(comparison.uniform)}, with as many requests after the first two crawls: {comparison.requests:,}",
         ),
         ("Gain", _points(outcome.margin)),
         ("Changes", f"{changes.happened}: {changes.found} were visited, {lost}"),
@@ -50,7 +50,7 @@ def facts_of(outcome: DemoOutcome, *, keep: bool) -> list[tuple[str, str]]:
         ("False alarms", str(outcome.false_alarms)),
         ("Sitemap and feed", format_lists(outcome.lists)),
         ("Requests", _requests(outcome)),
-        ("Received", _beside(received, outcome.received_daily_bytes, format_bytes(received))),
+        ("Received", _with_share_of_daily(received, outcome.received_daily_bytes, format_bytes(received))),
         ("Saved", format_bytes(outcome.saved_bytes)),
         ("Runs", "\n".join(outcome.runs)),
         ("Web UI as files", f"open {outcome.index} in a browser"),
@@ -72,11 +72,11 @@ def _requests(outcome: DemoOutcome) -> str:
     """Describe all requests, and those that are compared with uniform revisits."""
     since = outcome.match.requests
     return (
-        f"{_beside(outcome.requests, outcome.requests_daily, f'{outcome.requests:,} in total')}:\n"
+        f"{_with_share_of_daily(outcome.requests, outcome.requests_daily, f'{outcome.requests:,} in total')}:\n"
         f"{outcome.requests - since:,} in the first two crawls, which fetch every page,\n"
         f"{since:,} in the days after them, at most {BUDGET} per day"
     )
 
 
-def _beside(ours: float, daily: float, shown: str) -> str:
+def _with_share_of_daily(ours: float, daily: float, shown: str) -> str:
     return f"{shown}, {ours / daily:.0%} of what fetching every page daily takes" if daily else shown

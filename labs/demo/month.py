@@ -1,4 +1,4 @@
-"""Run days of the living site, each with a plan and a shift, and collect the reported freshness."""
+"""Run days of the living site, each with a plan and a crawl run, and collect the reported freshness."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from labs.demo.server import LivingServer, Remote
 from labs.experiments.visits import costs
 
 DAY = timedelta(days=1)
-MOMENTS = 4  # per day, at which the report is read
+MOMENTS = 4  # times per day at which the report is read
 ALL = 1_000_000  # more pages than the site has
 
 Days = Callable[[int, int], None]  # arguments: days done, days in total
@@ -29,9 +29,9 @@ Days = Callable[[int, int], None]  # arguments: days done, days in total
 class Month:
     """The requests of a span of days and the freshness reported in it.
 
-    since: the last visit before these days; a visit is later than its shift's instant by the time that it took.
-    until: the last shift's instant.  requests: requests for pages, without robots.txt.  importances: by path, as known
-    last.  reported: reported freshness, averaged over time.
+    since: the time of the last visit before these days, a little later than the virtual instant of its crawl run.
+    until: the instant of the last crawl run.  requests: requests for pages, without robots.txt.  importances: the last
+    known ones, by path.  reported: reported freshness, averaged over time.
     """
 
     since: datetime
@@ -52,47 +52,51 @@ async def live_through(
     days: int,
     progress: Days = lambda _done, _all: None,
 ) -> Month:
-    """Run the days: each has a plan, and a shift that may spend the day's budget at once.
+    """Run the days: each has a plan, and a crawl run that may spend the day's budget at once.
 
-    budget: requests per day from now on.  The plan is for this domain only: others use real time.
+    budget: requests per day from now on.  Only this domain is planned, because other domains use real time.
     """
-    settings = settings.model_copy(update={"pace": False})  # a day has only one shift
+    settings = settings.model_copy(update={"pace": False})  # a day has only one crawl run
     domain = await domains.change_settings(db, domain, replace(domain.settings, budget_per_day=budget), at=since)
     before = await costs(db, domain)
-    importances = await importances_of(db, domain, at=since)
-    standing = await report.read_domain_report(db, domain, at=since, window=DAY)
-    began = standing.last_visit_at if standing is not None else None
-    said: list[Freshness] = []
-    async with open_resources(settings) as webs:
+    importances = await read_importances(db, domain, at=since)
+    figures = await report.read_domain_report(db, domain, at=since, window=DAY)
+    began = figures.last_visit_at if figures is not None else None
+    reported: list[Freshness] = []
+    async with open_resources(settings) as resources:
         for day in range(1, days + 1):
             at = since + day * DAY
-            said += await said_between(db, domain, since=at - DAY, until=at)
+            reported += await read_reported_freshness(db, domain, since=at - DAY, until=at)
             site.set_instant(at)
             await plan_domains(db, at=at, settings=settings, only=domain)
             holder = build_holder_name("demo")
-            await run_shift(db, webs, settings=settings, clock=Clock.from_instant(at), holder=holder, only=[domain])
-            importances |= await importances_of(db, domain, at=at)
+            await run_shift(
+                db, resources, settings=settings, clock=Clock.from_instant(at), holder=holder, only=[domain]
+            )
+            importances |= await read_importances(db, domain, at=at)
             progress(day, days)
     after = await costs(db, domain)
-    return Month(began or since, since + days * DAY, after.requests - before.requests, importances, mean_of(said))
+    return Month(
+        began or since, since + days * DAY, after.requests - before.requests, importances, average_freshness(reported)
+    )
 
 
-async def importances_of(db: Database, domain: Domain, *, at: datetime) -> dict[str, float]:
+async def read_importances(db: Database, domain: Domain, *, at: datetime) -> dict[str, float]:
     """Return the importance of every page by path; the mean is 1."""
     lines = await report.list_top_pages(db, domain, top=ALL, at=at)
     return {get_path_and_query(line.url): line.importance for line in lines if line.importance is not None}
 
 
-async def said_between(db: Database, domain: Domain, *, since: datetime, until: datetime) -> list[Freshness]:
+async def read_reported_freshness(db: Database, domain: Domain, *, since: datetime, until: datetime) -> list[Freshness]:
     """Return the reported freshness at evenly spaced instants of a span without visits."""
-    said = []
+    reported = []
     for n in range(MOMENTS):
         at = since + (n + 0.5) / MOMENTS * (until - since)
         found = await report.read_domain_report(db, domain, at=at, window=DAY)
         if found is not None and found.freshness is not None and found.freshness_plain is not None:
-            said.append(Freshness(found.freshness_plain, found.freshness))
-    return said
+            reported.append(Freshness(found.freshness_plain, found.freshness))
+    return reported
 
 
-def mean_of(said: list[Freshness]) -> Freshness:
-    return Freshness(fmean(each.plain for each in said), fmean(each.weighted for each in said))
+def average_freshness(reported: list[Freshness]) -> Freshness:
+    return Freshness(fmean(each.plain for each in reported), fmean(each.weighted for each in reported))

@@ -25,9 +25,9 @@ class DemoOutcome:
 
     freshness_*: share of the existing pages that are fresh, equally weighted; freshness_mean: over the whole time.
     match, margin: true freshness over the days after the recrawl, of the crawl and of uniform revisits.
-    reported: over the same days, for known pages.  It is one or two points above the truth, because pages that are gone
-    since their last visit and changes that a server hides are unknown.
-    changes: what became of the true content changes, by the visits; clocks do not count.
+    reported: the reported freshness of known pages over the same days, one or two points above the truth, because the
+    crawler cannot know which pages are gone since their last visit and which changes a server hides.
+    changes: how many of the true content changes visits found; clocks do not count.
     lied_away: changes hidden by the server, among those that visits could have found.
     false_alarms: verdicts "changed" without a change.  *_daily: cost of fetching every page every day.
     lists: the site's sitemaps and feed, with what they added.  examples: the latest changes with old and new text.
@@ -71,8 +71,8 @@ async def outcome_of(
     assert found is not None
     days = (at - site.start) / DAY
     recognised, lied_away, false_alarms = verdicts(site, visits)
-    a_day_of_bytes = await report.read_backlog(db, domain, at=at)
-    contest = match(
+    backlog = await report.read_backlog(db, domain, at=at)
+    comparison = match(
         site, times, importances=month.importances, requests=month.requests, since=month.since, until=month.until
     )
     return DemoOutcome(
@@ -83,8 +83,8 @@ async def outcome_of(
         freshness_true=freshness(site, {path: seen[-1] for path, seen in times.items()}, at),
         freshness_mean=mean_freshness(site, times, min(seen[0] for seen in times.values()), at),
         reported=month.reported,
-        match=contest,
-        margin=contest.margin,
+        match=comparison,
+        margin=comparison.margin,
         changes=tally(site, {path: [look.at for look in seen] for path, seen in visits.items()}, site.start, at),
         recognised=recognised,
         lied_away=lied_away,
@@ -92,7 +92,7 @@ async def outcome_of(
         requests=spent.requests,
         requests_daily=round(sum(len(site.paths(site.start + n * DAY)) for n in range(round(days) + 1))),
         received_bytes=spent.received_bytes,
-        received_daily_bytes=round(a_day_of_bytes.mean_bytes * len(site.paths(at)) * (days + 1)),
+        received_daily_bytes=round(backlog.mean_bytes * len(site.paths(at)) * (days + 1)),
         saved_bytes=spent.saved_bytes,
         runs=runs,
         ui_url=ui_url,
@@ -118,10 +118,10 @@ def verdicts(site: Site, visits: Mapping[str, list[ReplayedLook]]) -> tuple[int,
             differs = bool(site.changes(path, before.at, look.at))
             recognised += differs and look.changed
             lied_away += differs and not look.changed and site.serving(path) in LIARS
-            false_alarms += look.changed and not differs and not lied_before(site, path, seen, look)
+            false_alarms += look.changed and not differs and not was_hidden_before(site, path, seen, look)
     return recognised, lied_away, false_alarms
 
 
-def lied_before(site: Site, path: str, seen: list[ReplayedLook], look: ReplayedLook) -> bool:
+def was_hidden_before(site: Site, path: str, seen: list[ReplayedLook], look: ReplayedLook) -> bool:
     """Return whether this visit reveals an earlier change that the server hid then."""
     return site.serving(path) in LIARS and bool(site.changes(path, seen[0].at, look.at))

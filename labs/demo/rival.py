@@ -79,19 +79,19 @@ def in_turn(site: Site, times: Times, *, requests: int, since: datetime, until: 
         _, path = heappop(waiting)
         if site.exists(path, at):
             heappush(waiting, (at, path))
-            if not site.sheet(path).is_broken(at) and not denies(site, path):
+            if not site.sheet(path).is_broken(at) and not hides_changes(site, path):
                 found[path].append(at)
     return found
 
 
-def copied(site: Site, looks_by_path: Mapping[str, Iterable[ReplayedLook]]) -> dict[str, list[datetime]]:
+def copied(site: Site, visits_by_path: Mapping[str, Iterable[ReplayedLook]]) -> dict[str, list[datetime]]:
     """Return when our copy of each path became current, without visits at which the server hid changes."""
     return {
-        path: [look.at for n, look in enumerate(seen) if n == 0 or look.changed or not denies(site, path)]
-        for path, seen in looks_by_path.items()
+        path: [look.at for n, look in enumerate(seen) if n == 0 or look.changed or not hides_changes(site, path)]
+        for path, seen in visits_by_path.items()
     }
 
 
-def denies(site: Site, path: str) -> bool:
+def hides_changes(site: Site, path: str) -> bool:
     """Return whether the server always responds with "not modified", even after changes."""
     return site.find(path) is not None and site.serving(path) is Serving.LIAR_FROZEN

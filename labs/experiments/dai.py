@@ -34,14 +34,14 @@ PERIODS_DAYS = (2.0, 5.0, 10.0, 20.0, 40.0)
 FIRST_PERIOD_DAYS = (
     30.0  # Nutch's default, with which all rules begin; shortened at random, as a crawl spreads its pages
 )
-LEAST_DAYS, MOST_DAYS = 1 / 24, 365.0
+MIN_DAYS, MAX_DAYS = 1 / 24, 365.0
 WORDS, VOCABULARY = 300, 5000  # of a text, and of the language
-LEAST_SHARE, MOST_SHARE = 0.05, 0.5  # share of its words that a change replaces
+MIN_SHARE, MAX_SHARE = 0.05, 0.5  # share of its words that a change replaces
 SIMILARITY, FIXED = "similarity", "fixed, equal visits"
 AS_MANY, AS_FRESH = "shadow price, equal visits", "shadow price, equal freshness"
 URL, START = Url("https://example.com/"), datetime(2026, 1, 1, tzinfo=UTC)
-TRIALS, EQUAL = 12, 0.003  # attempts to find the shadow price, until the number of visits is right
-MOST_OFF = 8.0  # factor between the shadow price for known rates and that for learned rates
+TRIALS, EQUAL = 12, 0.003  # attempts to find the shadow price, until the ratio is 1 within EQUAL
+MAX_OFF = 8.0  # factor between the shadow price for known rates and that for learned rates
 
 Waits = tuple[Floats, Floats]  # the next wait and the estimated period, in days
 
@@ -59,8 +59,8 @@ class Track:
 
     mean_days, median_days: over the pages, of the wait after the 1st, 2nd, ... visit.  held_days: the mean period that
     the rule estimates then: its wait or, for the shadow price, the inverse of the estimated rate.
-    redundant: share of the visits of the second half that found nothing new.  fresh: share of time, there.
-    visits_per_day: per page, there.
+    redundant: share of the visits of the second half that found nothing new.  fresh: share of the time of the second
+    half in which copies were fresh.  visits_per_day: per page, in the second half.
     """
 
     rule: str
@@ -113,18 +113,18 @@ def dai(
     pages: for each period.  No rule knows a period; the shadow price begins with the product's prior.
     """
     world = Pages(np.repeat(periods, pages), timing, seed, visits)
-    hers = _live(SIMILARITY, Similarity(len(world.period), seed), world)
-    many, fresh = sum(track.visits_per_day for track in hers), float(np.mean([track.fresh for track in hers]))
+    similar = _live(SIMILARITY, Similarity(len(world.period), seed), world)
+    many, fresh = sum(track.visits_per_day for track in similar), float(np.mean([track.fresh for track in similar]))
     rate, even = 1 / np.array(periods), np.ones(len(periods))
 
     def at_price(name: str) -> Callable[[float], list[Track]]:
-        return lambda paid: _live(name, PriceRule(len(world.period), paid), world)
+        return lambda price: _live(name, PriceRule(len(world.period), price), world)
 
     def as_many(tracks: list[Track]) -> float:
         return sum(track.visits_per_day for track in tracks) / many
 
     return [
-        *hers,
+        *similar,
         *_live(FIXED, Fixed(len(periods) / many), world),
         *_solve_price(at_price(AS_MANY), as_many, near=optimum.price_of(rate, even, many)),
         *_solve_price(
@@ -164,7 +164,7 @@ class Texts:
     def distance_after(self, page: int, changes: int) -> int:
         """Return the bits by which the page's SimHash differs from that of the last visit, after this many changes."""
         for _ in range(changes):
-            replaced = self._rng.random(WORDS) < self._rng.uniform(LEAST_SHARE, MOST_SHARE)
+            replaced = self._rng.random(WORDS) < self._rng.uniform(MIN_SHARE, MAX_SHARE)
             self._texts[page, replaced] = self._rng.integers(0, VOCABULARY, int(replaced.sum()))
         before, self._prints[page] = self._prints[page], self._print_of(page)
         return count_distance_bits(before, self._prints[page])
@@ -181,10 +181,10 @@ class Similarity:
     def __init__(self, pages: int, seed: int) -> None:
         self._texts = Texts(pages, seed)
         self._total, self._changes = np.zeros(pages), np.zeros(pages)
-        self._looks = 1
+        self._visits = 1
 
     def after(self, wait: Floats, changes: Ints) -> Waits:
-        self._looks += 1
+        self._visits += 1
         bits = np.array(
             [self._texts.distance_after(page, many) if many else 0 for page, many in enumerate(changes.tolist())]
         )
@@ -206,12 +206,12 @@ class Similarity:
             changed=changed,
             distance_bits=bits if changed else None,
             usual_magnitude=usual,
-            visits=self._looks,
+            visits=self._visits,
             rate_estimate=PRIOR,
             importance=1.0,
             shadow_price=1.0,
-            min_interval=timedelta(days=LEAST_DAYS),
-            max_interval=timedelta(days=MOST_DAYS),
+            min_interval=timedelta(days=MIN_DAYS),
+            max_interval=timedelta(days=MAX_DAYS),
         )
         return float(
             min(max(SIMILARITY_POLICY.choose_interval(result), result.min_interval), result.max_interval) / DAY
@@ -232,14 +232,14 @@ class Fixed:
 class PriceRule:
     """Estimates for pages of equal importance, and waits until the value of a visit reaches the shadow price."""
 
-    def __init__(self, pages: int, paid: float) -> None:
+    def __init__(self, pages: int, price: float) -> None:
         self._a, self._b = np.full(pages, PRIOR.a), np.full(pages, PRIOR.b)
-        self._price = paid
+        self._price = price
 
     def after(self, wait: Floats, changes: Ints) -> Waits:
         same, found = learn_unchanged(self._a, self._b, wait), learn_changed(self._a, self._b, wait)
         self._a, self._b = np.where(changes > 0, found[0], same[0]), np.where(changes > 0, found[1], same[1])
-        gap = compute_due_gap(self._a, self._b, 1.0, self._price, min_interval=LEAST_DAYS, max_interval=MOST_DAYS)
+        gap = compute_due_gap(self._a, self._b, 1.0, self._price, min_interval=MIN_DAYS, max_interval=MAX_DAYS)
         return gap, self._b / self._a
 
 
@@ -247,7 +247,7 @@ def _solve_price(
     at: Callable[[float], list[Track]], ratio: Callable[[list[Track]], float], *, near: float
 ) -> list[Track]:
     """Return the tracks at the shadow price at which a decreasing ratio is 1. near: the first guess."""
-    price, low, high = near, near / MOST_OFF, near * MOST_OFF
+    price, low, high = near, near / MAX_OFF, near * MAX_OFF
     found = at(price)
     for _ in range(TRIALS):
         if abs(ratio(found) - 1) < EQUAL:

@@ -73,7 +73,7 @@ def best_of_all(graph: Graph, *, max_pages: int) -> float:
 
 @dataclass(slots=True)
 class _Found:
-    """A page that was found. place: its rank in an order by place.  net: its cash, `aged`."""
+    """A page that was found. place: its rank, if pages are ordered by place.  net: its cash, aged by `age_cash`."""
 
     page: int
     depth: int

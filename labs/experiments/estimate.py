@@ -12,7 +12,7 @@ from crawler.core.freshness.gamma import Floats
 
 Flags = NDArray[np.bool_]
 HALVINGS = 45
-LEAST_CHANGES, MOST_CHANGES = 1e-30, 700.0  # in one gap, so that 1/(e^x - 1) is finite
+MIN_CHANGES, MAX_CHANGES = 1e-30, 700.0  # in one gap, so that 1/(e^x - 1) is finite
 NOT_ZERO = 1e-300  # smallest divisor; without visits, 0 divided by it is 0
 PSEUDO_VISITS = 0.5  # Firth's correction amounts to half a visit without a change; see `rate`
 
@@ -42,7 +42,7 @@ def rate(gaps: Floats, found: Flags) -> Floats:
 
 def _excess(rates: Floats, gaps: Floats, changed: Flags, same_days: Floats) -> Floats:
     """Return the corrected score, which is above 0 while the rate is too low."""
-    odds = 1 / np.expm1(np.clip(rates[..., None] * gaps, LEAST_CHANGES, MOST_CHANGES))
+    odds = 1 / np.expm1(np.clip(rates[..., None] * gaps, MIN_CHANGES, MAX_CHANGES))
     information = gaps * gaps * odds
     mean_gap = (information * gaps).sum(axis=-1) / np.maximum(information.sum(axis=-1), NOT_ZERO)
     return np.asarray(np.where(changed, gaps * odds, 0.0).sum(axis=-1) - same_days - PSEUDO_VISITS * mean_gap)

@@ -28,7 +28,10 @@ class Gaps(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PointBias:
-    """Mean estimate / true rate - 1, at one rate; for `rate` with its standard error."""
+    """The bias of each estimator at one rate: mean estimate / true rate - 1.
+
+    ours, ours_error: of estimate.rate, and its standard error.  naive, padded: of the functions with these names.
+    """
 
     gaps: Gaps
     visits: int

@@ -45,7 +45,7 @@ class Interpolation:
 
     @property
     def at_rest(self) -> float:
-        """Return the difference of the two at the last moment before the change."""
+        """Return how far interpolation is apart from the window at the last moment before the change."""
         return [each.apart for each in self.moments if each.visits <= self.changed_at][-1]
 
     @property

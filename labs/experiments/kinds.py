@@ -24,8 +24,8 @@ from labs.experiments.worlds import rhythm
 from labs.experiments.worlds.world import Floats, Ints, Segments, World, keys_of
 
 MEDIAN_RATES = {"gov": 1 / 120, "edu": 1 / 40, "org": 1 / 20, "com": 1 / 8}  # changes per day
-BETWEEN = 0.5  # standard deviation of the logarithms of a kind's domains,
-WITHIN = 1.0  # and of a domain's pages
+BETWEEN = 0.5  # standard deviation of the logarithms of the rates between the domains of a kind
+WITHIN = 1.0  # the same between the pages of a domain
 OLDER_DAYS = 180
 OLDER_VISITS_PER_DAY = 0.1  # per page
 REFITTED_EVERY = 15  # days of the earlier domains
@@ -85,7 +85,7 @@ class NewDomains(Ours):
     def __init__(
         self, scene: Scene, *, older: OlderDomains, kinds: Sequence[str], begins: Sequence[RateEstimate]
     ) -> None:
-        """kinds, begins: the kind and the first prior of each new domain."""
+        """Create the rule. kinds, begins: the kind and the first prior of each new domain."""
         super().__init__(scene, Mechanisms(magnitudes=True))  # the default of domains
         self._older, self._kinds = older, tuple(kinds)
         self._members = [np.flatnonzero(scene.group == each) for each in range(len(self._kinds))]
@@ -120,7 +120,7 @@ def _simulate(trial: Trial, start: Start, share: float, *, seed: int) -> tuple[f
     kinds = kinds_of(trial.domains)
     budget = max(round(share * world.size), 1)
 
-    def made(scene: Scene, seen: World) -> Policy:
+    def make_policy(scene: Scene, seen: World) -> Policy:
         if start is Start.OPTIMUM:
             return Clairvoyant(scene, seen)
         older = older_domains(trial, by_kind=start is Start.KIND, seed=seed)
@@ -129,7 +129,7 @@ def _simulate(trial: Trial, start: Start, share: float, *, seed: int) -> tuple[f
         begins = [PRIOR if start is Start.NOTHING else known.get(kind, known[ALL_KINDS]) for kind in leans_on]
         return NewDomains(scene, older=older, kinds=leans_on, begins=begins)
 
-    measured = simulate(world, made, budget_per_day=budget, from_day=0)
+    measured = simulate(world, make_policy, budget_per_day=budget, from_day=0)
     return measured.freshness, measured.requests / measured.granted
 
 

@@ -56,7 +56,7 @@ class Copies:
     """The copies of a world's pages: since when each is stale, and what was measured of them."""
 
     def __init__(self, world: World, *, window: float) -> None:
-        """window: the day on which measuring begins."""
+        """Begin with unfetched pages. window: the day on which measuring begins."""
         self._world, self._window = world, window
         self._seen = world.born.copy()  # the last visit, or the birth
         self._stale = world.born.copy()  # when the copy became stale: an unfetched page has none

@@ -15,7 +15,10 @@ BISECTIONS = 60
 
 
 def known_value(rate: Floats, importance: Floats, unseen: Floats) -> Floats:
-    """Return the value of visits of pages with known rates: w (1 - (1 + x) e^-x) / rate, x = rate * unseen; days."""
+    """Return the value of visits of pages with known rates: w (1 - (1 + x) e^-x) / rate, with x = rate * unseen.
+
+    unseen: days since the last visit.
+    """
     x = np.minimum(rate * unseen, 700.0)
     grown = np.where(x < 1e-3, x * x * (0.5 - x / 3), -np.expm1(-x) - x * np.exp(-x))
     return importance * grown / np.maximum(rate, 1e-12)

@@ -93,6 +93,6 @@ def _measure(
     """Return freshness, gain, ratio, used share of the budget and error of the report in one world."""
     outcome = simulate(world, lambda scene, _: Listening(scene, signals), budget_per_day=budget)
     fresh = outcome.freshness
-    said = outcome.calibration
-    error = said.expected - said.true if said is not None else float("nan")
+    calibration = outcome.calibration
+    error = calibration.expected - calibration.true if calibration is not None else float("nan")
     return fresh, fresh - without_signals, fresh / best, outcome.requests / outcome.granted, error

@@ -11,7 +11,7 @@ from labs.experiments.policies.policy import Policy, Scene, VisitBatch
 from labs.experiments.worlds.world import Floats, Ints, World
 
 VISITS_PER_CLAIM = 25  # approximate number of pages chosen at once, and visited at even times until the next claim
-LEAST_CLAIMS, MOST_CLAIMS = 4, 24  # per day
+MIN_CLAIMS, MAX_CLAIMS = 4, 24  # per day
 COMPARISONS = 50  # approximate number of comparisons of expected and true freshness in the second half
 
 START = datetime(2026, 1, 1, tzinfo=UTC)  # any day; the ledger needs one
@@ -19,7 +19,7 @@ DAY_SECONDS = 86_400
 
 BITS = 64  # of a fingerprint
 
-NOBODY = np.zeros(0, np.int64)
+NO_PAGES = np.zeros(0, np.int64)
 
 Maker = Callable[[Scene, World], Policy]
 Progress = Callable[[int, int], None]  # days done, days in total
@@ -35,7 +35,7 @@ def simulate(
 ) -> Measured:
     """Let a policy visit a world's pages within a budget; measure from a day on, by default in the second half.
 
-    maker: makes the policy; only clairvoyant ones use the world.  budget_per_day: requests per day of virtual time.
+    maker: makes the policy; only policies that know the truth use the world.  budget_per_day: requests per virtual day.
     """
     run = _Run(world, maker, budget_per_day, from_day)
     for day in range(int(world.days)):
@@ -61,7 +61,7 @@ class _Run:
         present = self._arrivals[: self._met]
         self._policy.meet(present, 0.0)
         self._copies.refresh(present, np.zeros(len(present)))
-        self._claims = int(np.clip(round(budget_per_day / VISITS_PER_CLAIM), LEAST_CLAIMS, MOST_CLAIMS))
+        self._claims = int(np.clip(round(budget_per_day / VISITS_PER_CLAIM), MIN_CLAIMS, MAX_CLAIMS))
         self._requests = self._wasted = self._over_days = 0
         self._compared = False
         self._rng = np.random.default_rng(0)  # for fingerprints
@@ -71,18 +71,18 @@ class _Run:
         ledger, by_host = Ledger(START.date()), np.zeros(int(self._world.host.max()) + 1)
         for claim in range(self._claims):
             now, part = day + claim / self._claims, (claim + 1) / self._claims
-            self._welcome(now)
+            self._add_arrivals(now)
             # A claim's visits are spread until the next one, so all that may be granted until then is granted.
             last = START + timedelta(days=day, seconds=part * DAY_SECONDS - 1)
             ledger = roll_over(ledger, now=last)
             slots = count_grantable_requests(ledger, self._budget, now=last)
-            pages = self._policy.choose(now, slots, self._room(by_host, part)) if slots > 0 else NOBODY
+            pages = self._policy.choose(now, slots, self._room(by_host, part)) if slots > 0 else NO_PAGES
             if len(pages) > slots:
                 raise AssertionError(f"{len(pages)} pages were chosen for {slots} slots")
             ledger = debit_ledger(ledger, len(pages))
             by_host += np.bincount(self._world.host[pages], minlength=len(by_host))
             if len(pages):
-                self._look(pages, now + (np.arange(len(pages)) + 0.5) / len(pages) / self._claims)
+                self._visit(pages, now + (np.arange(len(pages)) + 0.5) / len(pages) / self._claims)
         self._over_days += ledger.requests > self._budget
         if day >= self._window and day % max(int(self._world.days / 2 / COMPARISONS), 1) == 0:
             self._compare(day + 1.0)
@@ -91,13 +91,13 @@ class _Run:
         cap = self._world.cap_per_day
         return None if cap is None else np.maximum(np.floor(cap * share + 1e-9) - by_host, 0).astype(np.int64)
 
-    def _welcome(self, now: float) -> None:
+    def _add_arrivals(self, now: float) -> None:
         until = int(np.searchsorted(self._world.born[self._arrivals], now, side="right"))
         if until > self._met:
             self._policy.meet(self._arrivals[self._met : until], now)
             self._met = until
 
-    def _look(self, pages: Ints, at: Floats) -> None:
+    def _visit(self, pages: Ints, at: Floats) -> None:
         world = self._world
         gone, first = at >= world.died[pages], ~self._fetched[pages]
         since = self._last[pages]

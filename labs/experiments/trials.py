@@ -97,7 +97,10 @@ class Reaction:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """A window policy on a graph of which `rate` of the pages change per pass. numbers: stored, per page."""
+    """The result of a window policy on a graph in which a share of the pages, `rate`, changes per pass.
+
+    numbers: how many numbers the policy stores per page.
+    """
 
     policy: str
     rate: float

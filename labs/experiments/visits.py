@@ -8,7 +8,7 @@ from crawler.core.domain import Domain
 from crawler.core.http.urls import Url
 from crawler.store.database import Database
 
-# Visits that determined the state of the page: good responses, and those by which it was found gone or moved.
+# Successful visits, and visits that found the page gone or moved.
 LOOKS = """
     SELECT p.url, v.at, v.change FROM every_visit v JOIN page p ON p.domain_id = v.domain_id AND p.key = v.key
      WHERE v.domain_id = %s AND v.change <> 'unknown' ORDER BY v.at
@@ -22,7 +22,7 @@ COSTS = """
 
 @dataclass(frozen=True, slots=True)
 class ReplayedLook:
-    """One good visit."""
+    """One visit that determined the state of its page."""
 
     at: datetime
     changed: bool  # according to the verdict
@@ -38,7 +38,7 @@ class ReplayedCosts:
 
 
 async def looks_by_url(db: Database, domain: Domain) -> dict[Url, list[ReplayedLook]]:
-    """Return the good visits of each page, in order."""
+    """Return the visits that determined the state of each page, in order."""
     found: defaultdict[Url, list[ReplayedLook]] = defaultdict(list)
     async with db.transaction() as connection:
         async for url, at, change in await connection.execute(LOOKS, (domain.id,)):

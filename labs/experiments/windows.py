@@ -16,7 +16,7 @@ from crawler.core.opic.opic import WINDOW_PASSES, compute_importance, update_his
 from labs.experiments.graph import Floats, Ints
 from labs.experiments.opic import Crawl, Log
 
-LEAST_MEASURES = 3  # of the improved fixed window
+MIN_MEASURES = 3  # per page, in the improved fixed window
 
 
 class Window(StrEnum):
@@ -137,7 +137,7 @@ class _Measures:
         if policy.window is Window.VARIABLE:
             return np.minimum(self.counts, round(policy.size))
         if policy.window is Window.IMPROVED:
-            return np.maximum(within, np.minimum(self.counts, LEAST_MEASURES))
+            return np.maximum(within, np.minimum(self.counts, MIN_MEASURES))
         return within
 
     def rates(self, firsts: Ints, *, now: float) -> Floats:

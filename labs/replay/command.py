@@ -40,7 +40,7 @@ def replay_history(folder: Path, request: ReplayRequest, plan: Plan, *, home: Pa
         raise BadInput("give either --budget or --share to set how many requests per day the replay may make")
     if unknown := next((name for name in request.sitemaps if name not in list(Sitemap)), None):
         raise BadInput(f"{unknown!r} is not a sitemap; choose one of {', '.join(Sitemap)}")
-    sound = True
+    is_sound = True
     try:
         with opened_history(folder) as history:
             days = min(request.days or history.days, history.days)
@@ -51,10 +51,10 @@ def replay_history(folder: Path, request: ReplayRequest, plan: Plan, *, home: Pa
                 bounds = bounds_of(each.sitemap, weighted=request.by_importance)
                 print(_json(folder, each, found, bounds) if as_json else "\n".join(lines_of(each, found, bounds)))
                 sys.stdout.flush()  # the next one takes minutes
-                sound &= not (found.late_runs or found.repeated_leases)
+                is_sound &= not (found.late_runs or found.repeated_leases)
     except UnreadableHistory as error:
         raise BadInput(str(error)) from error
-    return 0 if sound else 1
+    return 0 if is_sound else 1
 
 
 async def _replay(history: SiteHistory, plan: Plan, *, home: Path) -> Replay:

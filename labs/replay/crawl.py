@@ -27,9 +27,9 @@ from labs.replay.history import SiteHistory
 from labs.replay.site import RecordedSite, Sitemap, SiteRequest, serving
 
 DAY = timedelta(days=1)
-LEAD = timedelta(minutes=15)  # time of a run before the end of its part of the day, so that the whole part is granted
+LEAD = timedelta(minutes=15)  # a run starts this long before its part of the day ends; the whole part is granted then
 RUN_LIMIT = timedelta(seconds=20)  # real time; a run that takes longer has not ended by itself
-# Unfetched pages that are deferred only by the budget.
+# Unfetched pages that wait only because of the budget.
 UNFETCHED = """
     SELECT count(*) FROM frontier
      WHERE domain_id = %(domain_id)s AND state = 'unfetched' AND coalesce(due_at <= %(at)s, true)
@@ -112,11 +112,11 @@ class _LeaseCounter:
         self._site, self.leases, self.repeated = site, 0, 0
         self._before = -1  # number of requests when the last lease was claimed
 
-    async def crawl(self, _lease: Lease, walk: Callable[[], Awaitable[LeaseResult]]) -> LeaseResult:
+    async def crawl(self, _lease: Lease, crawl_it: Callable[[], Awaitable[LeaseResult]]) -> LeaseResult:
         self.leases += 1
         self.repeated += len(self._site.requests) == self._before
         self._before = len(self._site.requests)
-        return await walk()
+        return await crawl_it()
 
 
 async def replay(db: Database, history: SiteHistory, plan: Plan, *, progress: Callable[[Run], None]) -> Replay:
@@ -124,15 +124,15 @@ async def replay(db: Database, history: SiteHistory, plan: Plan, *, progress: Ca
     site = RecordedSite(history, plan.sitemap)
     async with serving(site):
         settings = Settings(crawl_processes=1, parser_processes=0)
-        wished = DomainSettings(allow_private=True, delay=timedelta(0), render="never", revisit=plan.revisit)
+        unlimited = DomainSettings(allow_private=True, delay=timedelta(0), render="never", revisit=plan.revisit)
         limited = replace(
-            wished,
+            unlimited,
             budget_per_day=None if plan.target_freshness else plan.budget,
             target_freshness=plan.target_freshness,
             hours=plan.hours,
         )
         authority = Authority(site.root.removeprefix("http://"))
-        domain = await domains.register(db, authority, scheme="http", domain_settings=wished, at=history.start)
+        domain = await domains.register(db, authority, scheme="http", domain_settings=unlimited, at=history.start)
         runs, reports = [], []
         async with open_resources(settings) as resources:
             for n in range(plan.days * plan.runs_a_day):

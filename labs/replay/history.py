@@ -30,7 +30,7 @@ DAY_S = 86_400
 LANGUAGE = re.compile(r"([a-z]{2}(?:-[a-z]{2})?)/")  # the first folder of a translated page
 HREF = re.compile(rb"""href\s*=\s*["']([^"'#?]*)""", re.IGNORECASE)
 TEMPLATE_SHARE = 0.3  # a line that this share of the pages of a language has belongs to the template
-LEAST_SHARING = 3  # minimum number of pages that share a line of the template
+MIN_SHARING = 3  # pages that share a line of the template
 ROUNDS = 100  # of power iteration
 
 XML_DECLARATION = re.compile(rb"\s*<\?xml[^>]*\?>")
@@ -46,7 +46,8 @@ class UnreadableHistory(Exception):
 class PageLife:
     """When a page existed and when its own text changed, in days.
 
-    born: first appearance.  gone: final deletion; inf if there is none.  changes: of the text, and returns.
+    born: first appearance.  gone: final deletion; inf if there is none.  changes: when the text changed or the page
+    returned.
     """
 
     path: str
@@ -155,7 +156,7 @@ class SiteHistory:
                     appeared[name] |= lines
             sizes = Counter(map(language, there))
             for name, new in appeared.items():
-                least = max(LEAST_SHARING, TEMPLATE_SHARE * sizes[name])
+                least = max(MIN_SHARING, TEMPLATE_SHARE * sizes[name])
                 found[name].update(line for line in new if sharing[name][line] >= least)
         return defaultdict(frozenset, {name: frozenset(lines) for name, lines in found.items()})
 

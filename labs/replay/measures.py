@@ -179,7 +179,7 @@ def stale_days(life: PageLife, visits: Sequence[float], *, since: float, until: 
 def in_turn(
     history: SiteHistory, per_day: float, pages: Collection[str], *, since: float, until: float, is_cold: bool
 ) -> Staleness:
-    """Return the staleness of visits at even distances, the same for all of these pages."""
+    """Return the staleness if these pages are visited in turn, all at the same interval, averaged over PHASES."""
     gap = len(pages) / max(per_day, 1e-9)
     found = []
     for phase in range(PHASES):

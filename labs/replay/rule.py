@@ -62,7 +62,7 @@ class _Visits:
 def rule_visits(
     lives: Sequence[PageLife], weights: Floats, per_day: float, *, since: float, until: float
 ) -> list[list[float]]:
-    """Return the times at which the rule visits each page, of which it has fresh copies at `since`.
+    """Return the times at which the rule visits each page. It begins with fresh copies of all pages at `since`.
 
     weights: of the pages.  per_day: visits per day, evenly spaced.
     """

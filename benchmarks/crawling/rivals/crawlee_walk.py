@@ -1,7 +1,7 @@
-"""Crawlee for Python with its ParselCrawler: follows every link of a site and stores what it stores by default.
+"""Crawlee for Python with its ParselCrawler: follows every link of a site and stores what Crawlee stores by default.
 
-These are its request queue and its statistics, as files in the folder CRAWLEE_STORAGE_DIR. Concurrency is fixed: when
-Crawlee scales it, it starts at ten and falls on a busy machine.
+By default, it stores its request queue and its statistics, as files in the folder CRAWLEE_STORAGE_DIR. Concurrency is
+fixed: if Crawlee scales it, it starts at ten and falls on a busy machine.
 
 Run as python -m benchmarks.crawling.rivals.crawlee_walk URL [--parallelism N].
 """

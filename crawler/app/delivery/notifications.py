@@ -226,7 +226,7 @@ async def deliver_due(
 ) -> DeliveryStats:
     """Send the due messages of all subscriptions, or of the one with this number. Raises BadInput if there is none.
 
-    max_duration: start no message after this time.  stop: start no message after it is set.
+    max_duration, stop: start no message after this duration, or after the event is set.
     """
     subscription = await find_subscription(db, number) if number is not None else None
     if subscription is None and not await subscriptions.list_subscriptions(db):

@@ -54,9 +54,10 @@ class App:
         offline: bool = False,
         at: datetime | None = None,
     ) -> list[Domain]:
-        """Register domains and return them. Their roots are fetched unless `offline`; known domains stay unchanged.
+        """Register domains and return them; registered ones stay unchanged. Roots are fetched unless `offline`.
 
-        Raises BadInput for the first domain that cannot be registered; the others are registered nevertheless.
+        Raises BadInput. If a name is invalid, nothing is registered. If a domain cannot be registered for another
+        reason, such as an unknown host, the others are registered nevertheless.
         """
         values = {each.name: getattr(settings, each.name) for each in fields(settings)}
         changed = {name: value for name, value in values.items() if value != getattr(DEFAULT_SETTINGS, name)}
@@ -83,11 +84,11 @@ class App:
         at: datetime | None = None,
         stop: asyncio.Event | None = None,
     ) -> CrawlResult:
-        """Crawl the given domains, or all, until nothing is due.
+        """Crawl the given domains without pacing, or all domains at the pace of their budgets, until nothing is due.
 
         The page of a URL with a path is fetched even if it is not due. Domains must have been registered with `add`.
         Subscribers are not notified.
-        pages, time_limit: limits of the crawl.  at: knowledge time (docs/theory-of-operation.md).
+        pages, time_limit: limits of the crawl.  at: knowledge time (docs/theory-of-operation.md); None for now.
         stop: when it is set, requests in progress are finished and recorded, and no others are started.
         """
         targets, stop = await find_targets(self._db, names, at=at), stop or asyncio.Event()
@@ -203,7 +204,7 @@ def _make_iterating(
 
 @dataclass(frozen=True, slots=True)
 class BlockingApp:
-    """An open recrawl database with blocking methods. App runs in its own thread; several threads may share this."""
+    """An App with blocking methods, which runs in its own thread. Several threads may share a BlockingApp."""
 
     app: App = field(repr=False)
     portal: BlockingPortal = field(repr=False)

@@ -34,7 +34,7 @@ class StackStatus:
 
 
 def start_local_stack(settings: Settings, *, report: OnMessage) -> tuple[Stack, str | None]:
-    """Start the missing parts of the local stack; return it with a one-time login link to the web UI."""
+    """Start the missing parts of the local stack; return it with `make_web_ui_link`."""
     load_plugins(settings.plugins)  # fail now if a plugin is broken, since every run would
     return start_stack(settings, report=report), make_web_ui_link(settings)
 
@@ -61,7 +61,8 @@ def read_stack_status(settings: Settings) -> StackStatus:
 def deploy(settings: Settings, *, may_upgrade: bool, patience: timedelta, report: OnMessage) -> int:
     """Prepare the database and the Prefect server for workers; return how many deployments were added or updated.
 
-    may_upgrade: upgrade the database schema first.  patience: how long to wait for both services.
+    may_upgrade: whether to upgrade the schema of a database that has data; an empty one is always upgraded.
+    patience: how long to wait for both services.
     Raises StackFailed if one of them does not respond.
     """
     seconds = patience.total_seconds()
@@ -69,10 +70,10 @@ def deploy(settings: Settings, *, may_upgrade: bool, patience: timedelta, report
 
 
 def run_worker(settings: Settings, *, max_runs: int | None, patience: timedelta, report: OnMessage) -> None:
-    """Run the scheduled flow runs of the Prefect server until this process receives SIGTERM.
+    """Run the scheduled flow runs of the Prefect server until this process receives SIGTERM or SIGINT.
 
-    max_runs: the number of concurrent runs; None for no limit.  patience: how long runs may take to finish.
-    Raises PluginBroken, and StackFailed if another worker uses this home.
+    max_runs: the number of concurrent runs; None for no limit.  patience: how long runs may take to finish after that.
+    Raises PluginBroken, and StackFailed if another worker uses this home or Prefect's worker keeps ending.
     """
     load_plugins(settings.plugins)  # fail now if a plugin is broken, since every run would
     worker.run_worker(settings, runs_at_once=max_runs, timeout=patience, report=report)

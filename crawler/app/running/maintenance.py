@@ -27,7 +27,7 @@ from crawler.store.retention.vacuum import vacuum
 
 
 class PruneResult(NamedTuple):
-    """The result of pruning, by domain. not_vacuumed: tables whose space could not be freed."""
+    """The result of pruning, by domain. not_vacuumed: the table partitions that the vacuum skipped."""
 
     domains: Sequence[PruneStats]
     not_vacuumed: Sequence[str]
@@ -77,7 +77,10 @@ def upgrade_database(settings: Settings, *, partitions: int | None = None) -> Sc
 
 
 def dump_database(settings: Settings, file: Path) -> int:
-    """Write the database to one compressed file; return its size in bytes. Raises BadInput if there is no database."""
+    """Write the database to one compressed file; return its size in bytes.
+
+    Raises BadInput if there is no database or it is empty, and CrawlerError on failure.
+    """
     require_database(settings)
     with open_crawl_database(settings) as url:
         return client.dump_database(url, file)
@@ -86,7 +89,8 @@ def dump_database(settings: Settings, file: Path) -> int:
 def restore_database(settings: Settings, file: Path) -> int:
     """Restore a dump into an empty database; return the number of domains.
 
-    The leases in the dump belong to processes that use the original database, so they are freed.
+    The leases in the dump belong to processes that use the original database, so they are freed. Raises BadInput if the
+    database is not empty, and CrawlerError if the file is not a dump.
     """
 
     async def free_leases(url: str) -> int:
@@ -115,7 +119,7 @@ def open_shell(settings: Settings, *, may_write: bool) -> int:
 
 
 async def grant_reading(db: AppDatabase, name: str) -> tuple[ReaderRole, str | None]:
-    """Allow a role to read the views, and nothing else; return it, and its connection URL if it was created now."""
+    """Allow a role to read the views, and nothing else. Return it, and its connection URL, or None if it existed."""
     role = await report.grant_reading(db, name)
     if role.password is None:
         return role, None

@@ -72,7 +72,7 @@ def serve_metrics(db: AppDatabase) -> Iterator[None]:
 
 
 class DomainCounter:
-    """A queue that counts the pages of large domains, one domain at a time. now: returns the knowledge time."""
+    """Counts the pages of queued large domains, one domain at a time. now: returns the knowledge time."""
 
     def __init__(self, db: AppDatabase, *, now: Callable[[], datetime]) -> None:
         self._db, self._now = db, now
@@ -111,7 +111,7 @@ class IndexSyncer:
         self._last_error = ""
 
     def request_sync(self) -> str:
-        """Request a sync soon; return the error of the last one in a line, empty if it succeeded."""
+        """Request a sync soon; return the one-line error of the last sync, empty if it succeeded."""
         self._sync_requested.set()
         return self._last_error
 

@@ -16,7 +16,7 @@ from labs.demo.server.journal import Entry, Journal
 from labs.demo.site import Ask, Reply
 
 CONTROL = "/-/"  # paths below it control the server; they are neither logged nor counted
-LONGEST_BODY = 1_000_000  # bytes, of a control call
+MAX_BODY_BYTES = 1_000_000  # bytes, of a control call
 
 Accepted = socket.socket | tuple[bytes, socket.socket]  # the base class's type: the second is for datagrams
 
@@ -91,15 +91,15 @@ class Connection(BaseHTTPRequestHandler):
 
     def reply_to(self, method: str) -> None:
         if self.path.startswith(CONTROL):
-            body = self.rfile.read(min(LONGEST_BODY, int(self.headers.get("Content-Length", 0))))
+            body = self.rfile.read(min(MAX_BODY_BYTES, int(self.headers.get("Content-Length", 0))))
             self.send(self.server.served.control(method, self.path, body), method)
         elif method == "POST":
             self.close_connection = True  # the body is not read
             self.send(Reply(405, b"Read only.\n", (("Allow", "GET, HEAD"), ("Content-Type", "text/plain"))), method)
         else:
-            self.journalled(method)
+            self.reply_and_record(method)
 
-    def journalled(self, method: str) -> None:
+    def reply_and_record(self, method: str) -> None:
         """Respond to a request for the site and record it, also if it fails."""
         journal, began = self.server.served.journal, monotonic()
         asked = self.headers.get("If-None-Match"), self.headers.get("If-Modified-Since")

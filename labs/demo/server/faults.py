@@ -23,7 +23,7 @@ class Faults:
     """The current faults.
 
     latency_s: real seconds that every response is delayed.  throttled: how many of the next requests get status 429.
-    retry_after: its header, verbatim: seconds or an HTTP date.
+    retry_after: the Retry-After header of status 429: seconds or an HTTP date.
     """
 
     latency_s: float = 0.0

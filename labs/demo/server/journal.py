@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from threading import Lock
 
-REMEMBERED = 100_000  # entries; older ones are dropped, but still counted
+MAX_ENTRIES = 100_000  # entries; older ones are dropped, but still counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Journal:
     def clear(self) -> None:
         """Delete all entries and sums; requests in flight stay in flight."""
         with self._lock:
-            self._entries: deque[Entry] = deque(maxlen=REMEMBERED)
+            self._entries: deque[Entry] = deque(maxlen=MAX_ENTRIES)
             self._conditional = self._sent_bytes = self._body_bytes = 0
             self._by_status = Counter[int]()
             self._most_in_flight = self._in_flight

@@ -15,9 +15,9 @@ from labs.demo.site import Ask, Reply, Site, http_date, reply
 
 
 class LivingServer:
-    """A server of a site until it is closed; a context manager.
+    """A server of a site, which runs until it is closed; a context manager.
 
-    The virtual instant does not advance until it is set. Closing also ends kept-alive connections.
+    The virtual instant only changes when it is set. Closing also ends kept-alive connections.
     """
 
     def __init__(self, site: Site, port: int = 0, *, at: datetime | None = None, host: str = "127.0.0.1") -> None:
@@ -25,7 +25,7 @@ class LivingServer:
         self.journal = Journal()
         self.faults = Faults()
         self._at = at or site.start
-        self._looks = count(1)  # next() is atomic
+        self._request_numbers = count(1)  # next() is atomic
         self._closing = Event()
         self._server = Server((host, port), self)
         self._thread = Thread(target=self._server.serve_forever, args=(0.02,), name="living-site", daemon=True)
@@ -78,11 +78,11 @@ class LivingServer:
 
     def answer(self, ask: Ask) -> Reply:
         """Return the site's current response, or that of a scheduled fault."""
-        look = next(self._looks)
+        number = next(self._request_numbers)
         if self.faults.latency_s:
             self._closing.wait(self.faults.latency_s)
         at = self._at
-        answer = self.faults.strike(at) or reply(self.site, ask, at, look)
+        answer = self.faults.strike(at) or reply(self.site, ask, at, number)
         return replace(answer, headers=(("Date", http_date(at)), *answer.headers))
 
     def control(self, method: str, path: str, body: bytes) -> Reply:

@@ -56,12 +56,12 @@ class Remote:
         try:
             connection.request(method, path, json.dumps(given))
             answer = connection.getresponse()
-            said = json.loads(answer.read())
+            response_json = json.loads(answer.read())
         finally:
             connection.close()
         if answer.status != 200:
-            raise ValueError(said["error"])
-        return said
+            raise ValueError(response_json["error"])
+        return response_json
 
 
 @contextmanager

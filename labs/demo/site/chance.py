@@ -8,10 +8,10 @@ from random import Random
 from statistics import NormalDist
 from typing import TypeVar
 
-# Changes per day of an edited page: half are edited less than every ten days, 5 % more than once a day.
+# Changes per day of an edited page: half of the pages are edited less than every ten days, 5% more than once a day.
 MEDIAN_RATE = 0.1
 SPREAD_OF_RATES = 1.4  # standard deviation of the logarithm
-LEAST_RATE, MOST_RATE = 0.004, 6.0
+MIN_RATE, MAX_RATE = 0.004, 6.0
 
 T = TypeVar("T")
 
@@ -70,4 +70,4 @@ def log_normal_rates(number: int) -> list[float]:
     """Return rates per day at evenly spaced quantiles, so that every seed has the same distribution of rates."""
     normal = NormalDist(math.log(MEDIAN_RATE), SPREAD_OF_RATES)
     exact = (math.exp(normal.inv_cdf((n + 0.5) / number)) for n in range(number))
-    return [min(MOST_RATE, max(LEAST_RATE, rate)) for rate in exact]
+    return [min(MAX_RATE, max(MIN_RATE, rate)) for rate in exact]

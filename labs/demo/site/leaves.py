@@ -67,7 +67,7 @@ def leaf(
     serving: Serving,
     taken: set[str],
 ) -> Sheet:
-    """Return a sheet that is never edited, at a path that it reserves."""
+    """Return a sheet that is never edited, at a free path, which is added to `taken`."""
     title = prose.title(odds, topic)
     since = story.instant(odds.uniform(0.01, 0.97)) if behaviour is B.APPEARING else None
     until = story.instant(odds.uniform(0.08, 0.95)) if behaviour in {B.VANISHING, B.MOVED} else None

@@ -52,7 +52,7 @@ def branch(story: Story, path: str, title: str, leaves: Sequence[Sheet]) -> Iter
 
 
 def archive(story: Story, news: Sequence[Sheet]) -> Iterator[Sheet]:
-    """Yield one listing per month with news; it appears with the first of them."""
+    """Yield one listing per month with news; it appears with the first news of the month."""
     for month in sorted({f"{sheet.written:%Y-%m}" for sheet in news}):
         of_month = [sheet for sheet in news if f"{sheet.written:%Y-%m}" == month]
         yield listing(story, f"/archive/{month}/", f"Archive of {month}", of_month)

@@ -11,7 +11,7 @@ from labs.demo.site.site import Site
 INDEX_PATH = "/sitemap.xml"
 SITEMAP_PATH = "/pages.xml"
 FEED_PATH = "/feed.xml"
-MOST_NEWS = 20  # maximum entries of the feed
+MAX_NEWS = 20  # maximum entries of the feed
 
 
 def map_of(site: Site, path: str, at: datetime) -> str | None:
@@ -40,7 +40,7 @@ def _items(site: Site, at: datetime) -> Iterator[str]:
     """Yield the pages with news, newest first."""
     news = (site.sheet(path) for path in site.paths(at))
     stories = [sheet for sheet in news if sheet.kind in {SheetKind.NEWS, SheetKind.ARTICLE}]
-    for sheet in sorted(stories, key=lambda sheet: (_changed_at(sheet, at), sheet.path), reverse=True)[:MOST_NEWS]:
+    for sheet in sorted(stories, key=lambda sheet: (_changed_at(sheet, at), sheet.path), reverse=True)[:MAX_NEWS]:
         date = format_datetime(_changed_at(sheet, at))
         yield f"<item><title>{escape(sheet.title)}</title><link>{sheet.path}</link><pubDate>{date}</pubDate></item>"
 

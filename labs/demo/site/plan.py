@@ -9,7 +9,7 @@ from labs.demo.site.prose import TOPICS
 from labs.demo.site.sheet import Behaviour, Sheet, SheetKind
 from labs.demo.site.site import Site
 
-FEWEST_PAGES = 80  # with fewer, some behavior would have no page
+MIN_PAGES = 80  # with fewer, some behavior would have no page
 SHARES = {SheetKind.PRODUCT: 0.22, SheetKind.NEWS: 0.14, SheetKind.TERM: 0.13}  # of all pages; the rest are articles
 TOPS = 8  # home, articles, shop, news, archive, glossary, about, contact
 
@@ -20,8 +20,8 @@ def make_site(seed: int, *, pages: int = 250, start: datetime, days: float = 45)
     pages: total number of sheets at all times; the disallowed section, the calendar and the redirect chain are extra.
     start: an aware instant; fractions of seconds are dropped.  days: how long the site changes.
     """
-    if pages < FEWEST_PAGES or days < 1 or start.tzinfo is None:
-        raise ValueError(f"a site needs {FEWEST_PAGES} pages, 1 day and an aware start, got: {pages}, {days}, {start}")
+    if pages < MIN_PAGES or days < 1 or start.tzinfo is None:
+        raise ValueError(f"a site needs {MIN_PAGES} pages, 1 day and an aware start, got: {pages}, {days}, {start}")
     start = start.astimezone(UTC).replace(microsecond=0)
     story = Story(seed, start, start + timedelta(seconds=int(days * 86_400)))
     leaves = tied(story, leaves_below(story, pages))

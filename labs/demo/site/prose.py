@@ -141,5 +141,5 @@ def title(chance: Random, topic: Topic) -> str:
 
 
 def slug(text: str) -> str:
-    """Return the text as a path segment: lower-case letters, digits and hyphens."""
+    """Return the text as a path segment: lowercase letters, digits and hyphens."""
     return "-".join("".join(c if c.isalnum() else " " for c in text.lower()).split())

@@ -30,7 +30,7 @@ aside,footer{border-top:1px solid #bbb;font-size:.85em;color:#555}.price{font-we
 
 @dataclass(frozen=True, slots=True)
 class PageParts:
-    """A page without the clock or token in its footer: body = before + footer + after."""
+    """A page without the clock or token in its footer: body = before + clock or token + after."""
 
     before: str
     after: str

@@ -45,11 +45,11 @@ class Text:
 def reply(site: Site, ask: Ask, at: datetime, look: int) -> Reply:
     """Return the response to a request at an instant.
 
-    look: number of earlier requests; tokens and the clock's "generated in" depend on it, as if random.
+    look: the number of the request, from 1. Tokens and the clock's "generated in" depend on it, as if random.
     """
     sheet = site.find(ask.path)
     if sheet is None:
-        return beside_the_sheets(site, ask, at)
+        return reply_without_sheet(site, ask, at)
     if not site.exists(ask.path, at):
         return absent(sheet, at)
     if sheet.is_broken(at):
@@ -57,7 +57,7 @@ def reply(site: Site, ask: Ask, at: datetime, look: int) -> Reply:
     return present(site, sheet, ask, at, look)
 
 
-def beside_the_sheets(site: Site, ask: Ask, at: datetime) -> Reply:
+def reply_without_sheet(site: Site, ask: Ask, at: datetime) -> Reply:
     path = ask.path
     said = map_of(site, path, at)
     if said is not None:

@@ -53,7 +53,7 @@ class Sheet:
     """The truth about one page, for all time.
 
     path: its first path.  written: instant of its first version.  changes: instants at which its content changes,
-    ascending, in whole seconds, each later than written.  rate_per_day: their expected number.
+    ascending, in whole seconds, each later than written.  rate_per_day: the expected number of changes per day.
     since: when it appears; None: there from the beginning.  until: when it ends and responds with `ends_as`: 301, 404
     or 410.  broken: responds with 500 in [from, to).  lists: paths of the sheets that it lists, each from its `since`.
     links: paths linked in its text and beside it, even if they end.

@@ -14,8 +14,8 @@ from labs.demo.site.site import DISALLOWED, Site
 class VerdictTally:
     """What became of the content changes of a span. happened == found + merged + pending + before.
 
-    found: visits that found a version other than the visit before.  merged: changes that the next visit could not
-    distinguish from another change.  pending: not visited since.  before: the first visit came later.
+    found: the first change that a visit found.  merged: further changes before the same visit, which cannot be told
+    apart.  pending: not visited since.  before: the first visit came later.
     """
 
     happened: int
@@ -25,16 +25,16 @@ class VerdictTally:
     before: int
 
 
-def freshness(site: Site, last_look_by_path: Mapping[str, datetime], at: datetime) -> float:
+def freshness(site: Site, last_visit_by_path: Mapping[str, datetime], at: datetime) -> float:
     """Return the share of the site's existing pages whose last visit, at or before `at`, found the current version."""
     paths = site.paths(at)
-    fresh = sum(path in last_look_by_path and site.is_same(path, last_look_by_path[path], at) for path in paths)
+    fresh = sum(path in last_visit_by_path and site.is_same(path, last_visit_by_path[path], at) for path in paths)
     return fresh / len(paths)
 
 
 def mean_freshness(
     site: Site,
-    looks_by_path: Mapping[str, Sequence[datetime]],
+    visits_by_path: Mapping[str, Sequence[datetime]],
     since: datetime,
     until: datetime,
     *,
@@ -42,11 +42,11 @@ def mean_freshness(
 ) -> float:
     """Return the exact freshness averaged over a span: fresh page-time divided by all page-time.
 
-    looks_by_path: ascending; those before the span count too.  weights: by path; default 1.
+    visits_by_path: ascending; those before the span count too.  weights: by path; default 1.
     """
     there = fresh = timedelta()
     for path in (*site.sheets_by_path, *site.moved_by_path):
-        visits = looks_by_path.get(path, ())
+        visits = visits_by_path.get(path, ())
         weight = weights.get(path, 1.0) if weights else 1.0
         for begin, end in () if path.startswith(DISALLOWED) else epochs(site, path, since, until):
             there += weight * (end - max(begin, since))
@@ -67,22 +67,22 @@ def epochs(site: Site, path: str, since: datetime, until: datetime) -> Iterator[
 
 
 def tally(
-    site: Site, looks_by_path: Mapping[str, Sequence[datetime]], since: datetime, until: datetime
+    site: Site, visits_by_path: Mapping[str, Sequence[datetime]], since: datetime, until: datetime
 ) -> VerdictTally:
-    """Return what became of the changes in (since, until]. looks_by_path: ascending, none after `until`."""
+    """Return what became of the changes in (since, until]. visits_by_path: ascending, none after `until`."""
     fates = Counter[str]()
     for path in site.sheets_by_path:
-        fates.update(fates_of(site.changes(path, since, until), looks_by_path.get(path, ())))
+        fates.update(fates_of(site.changes(path, since, until), visits_by_path.get(path, ())))
     return VerdictTally(fates.total(), fates["found"], fates["merged"], fates["pending"], fates["before"])
 
 
 def fates_of(changes: Sequence[datetime], visits: Sequence[datetime]) -> Iterator[str]:
     """Yield what became of each change of one page: a field of VerdictTally."""
-    next_looks = [bisect_left(visits, change) for change in changes]  # a visit at the same instant sees the change
-    for n, look in enumerate(next_looks):
-        if look == 0:
+    next_visits = [bisect_left(visits, change) for change in changes]  # a visit at the same instant sees the change
+    for n, visit in enumerate(next_visits):
+        if visit == 0:
             yield "before" if visits else "pending"
-        elif look == len(visits):
+        elif visit == len(visits):
             yield "pending"
         else:
-            yield "merged" if n > 0 and next_looks[n - 1] == look else "found"
+            yield "merged" if n > 0 and next_visits[n - 1] == visit else "found"

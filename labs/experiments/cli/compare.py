@@ -32,7 +32,7 @@ NUMBERS = (
 
 @dataclass(frozen=True, slots=True)
 class LabRequest:
-    """What to run. Empty fields: log-normal worlds, budgets of 1, 3 and 10 %, all policies."""
+    """What to run. Empty fields: log-normal worlds, budgets of 1, 3 and 10%, all policies."""
 
     worlds: tuple[str, ...]
     shares: tuple[float, ...]
@@ -78,8 +78,8 @@ def names(*, as_json: bool) -> int:
     return DONE
 
 
-def run(wanted: LabRequest, *, figures: Path | None, as_json: bool) -> int:
-    rows = measured(wanted.job_list(), workers=wanted.jobs)
+def run(request: LabRequest, *, figures: Path | None, as_json: bool) -> int:
+    rows = measured(request.job_list(), workers=request.jobs)
     charts = list(charts_of(rows))
     if as_json:
         print_json({"rows": rows})
@@ -130,7 +130,7 @@ def format_mean(value: Mean, digits: int) -> str:
 
 
 def verdict(rows: Sequence[ComparisonRow]) -> Iterator[str]:
-    """Yield how much of the best rival's distance to the optimum ours closes, and how much its true prior would."""
+    """Yield sentences: the share of the best rival's distance to the optimum that `ours` closes, also with prior."""
     ratios = {row.policy: row.ratio.mean for row in rows}
     rivals = [policy for policy in ratios if policy not in {OURS, AMOUNTS, OPTIMUM, INFORMED, *SWITCHED}]
     if OURS in ratios and rivals:

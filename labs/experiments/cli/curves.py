@@ -8,7 +8,7 @@ from labs.experiments.discovery import Coverage
 from labs.experiments.interpolation import Interpolation
 from labs.experiments.trials import Beside, Curve, Ranking, Reaction
 
-MOST_POINTS = 100  # per line; more make files larger, but not the picture clearer
+MAX_POINTS = 100  # per line; more points make the file larger, but not the picture clearer
 BY_SIZE = ("interpolation", "variable")  # figure 4 of the paper compares sizes, figure 6 kinds
 
 
@@ -112,6 +112,6 @@ def of_discovery(graph: str, coverages: Sequence[Coverage]) -> NamedCharts:
 
 
 def _thinned(shares: Sequence[float]) -> tuple[tuple[float, float], ...]:
-    """Return at most MOST_POINTS points of a curve, including the last one."""
-    step = math.ceil(len(shares) / MOST_POINTS)
+    """Return at most MAX_POINTS points of a curve, including the last one."""
+    step = math.ceil(len(shares) / MAX_POINTS)
     return tuple((float(n), 100 * shares[n - 1]) for n in range(len(shares), 0, -step))[::-1]

@@ -22,7 +22,7 @@ from labs.experiments.cli.shown import (
     show_rounds,
     show_standings,
 )
-from labs.experiments.cli.subject import Subject, chosen_of, policy_named
+from labs.experiments.cli.subject import Subject, parse_members, parse_policy
 from labs.experiments.discovery import Way, best_of_all, cover, mean_of
 from labs.experiments.opic import SelectionOrder
 from labs.experiments.trials import LabRun
@@ -53,7 +53,7 @@ class OpicRequest:
 
 
 def opic(subject: Subject, request: OpicRequest, *, figures: Path | None, as_json: bool) -> int:
-    policy, chosen = policy_named(request.window), chosen_of(SelectionOrder, request.selections, "selection")
+    policy, chosen = parse_policy(request.window), parse_members(SelectionOrder, request.selections, "selection")
     graph = subject.graph()
     total = request.passes * len(chosen) + 2 * (request.passes + REACTION_PASSES) * request.reaction
     total += INTERPOLATION_PASSES * request.interpolation
@@ -116,7 +116,7 @@ def windows(
     figures: Path | None,
     as_json: bool,
 ) -> int:
-    wanted = [policy_named(text) for text in policies or POLICIES]
+    wanted = [parse_policy(text) for text in policies or POLICIES]
     graph = subject.graph()
     changing = sorted(rates or RATES)
     with Visits(len(changing) * (trials.WARM_UP + passes) * graph.pages) as progress:
@@ -143,7 +143,7 @@ def discovery(
     figures: Path | None,
     as_json: bool,
 ) -> int:
-    chosen = chosen_of(Way, ways, "way")
+    chosen = parse_members(Way, ways, "way")
     graph = subject.graph()
     max_pages = max(round(limit * graph.pages), 1)
 

@@ -18,9 +18,9 @@ OTHERS = (UNIFORM, *SWITCHED)
 COMPARED = (OURS, *OTHERS)
 
 
-def switched_off(wanted: LabRequest, *, as_json: bool) -> int:
+def switched_off(request: LabRequest, *, as_json: bool) -> int:
     """Compare the rule with simpler ones, and with itself with one mechanism changed."""
-    rows = measured(wanted.job_list(), workers=wanted.jobs)
+    rows = measured(request.job_list(), workers=request.jobs)
     if as_json:
         print_json({"rows": rows})
         return DONE

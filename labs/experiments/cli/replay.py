@@ -19,16 +19,16 @@ from labs.experiments.visits import ReplayedLook, looks_by_url
 from labs.experiments.worlds.traces import History, history_of_visits
 
 DAY = timedelta(days=1)
-MOST_PAGES = 1_000_000
+MAX_PAGES = 1_000_000
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the requests that were sent
 POLICIES = (OURS, UNIFORM, "importance", OPTIMUM)
-LEAST_DAYS = 4  # of history: the second half is measured, in whole days of a ledger
+MIN_DAYS = 4  # of history: the second half is measured, in whole days of a ledger
 
 
 def replay(text: str, *, budgets: tuple[float, ...], seeds: int, jobs: int, figures: Path | None, as_json: bool) -> int:
     async def work(db: Database, _: Interrupts) -> tuple[str, dict[Url, list[ReplayedLook]], dict[Url, float]]:
         domain = await get_domain(db, text)
-        pages = await report.list_top_pages(db, domain, top=MOST_PAGES, at=datetime.now(UTC))
+        pages = await report.list_top_pages(db, domain, top=MAX_PAGES, at=datetime.now(UTC))
         return domain.authority, await looks_by_url(db, domain), {page.url: page.importance or 0.0 for page in pages}
 
     name, visits, importance = run_on_database(work)
@@ -53,7 +53,7 @@ def replay(text: str, *, budgets: tuple[float, ...], seeds: int, jobs: int, figu
 
 
 def history_of(name: str, visits: dict[Url, list[ReplayedLook]], importance: dict[Url, float]) -> tuple[History, float]:
-    """Return a domain's good visits as a history, with their number per day.
+    """Return a domain's successful visits as a history, with their number per day.
 
     importance: of the pages that have cash; other pages get the minimum of these.
     Raise CrawlerError if there is too little to replay.
@@ -62,9 +62,9 @@ def history_of(name: str, visits: dict[Url, list[ReplayedLook]], importance: dic
     instants = [visit.at for found in visits.values() for visit in found]
     start = min(instants, default=datetime.now(UTC))
     days = float(math.ceil((max(instants, default=start) - start) / DAY))
-    if days < LEAST_DAYS:
+    if days < MIN_DAYS:
         raise CrawlerError(
-            f"{name} has visits of {days:.0f} days; a replay needs {LEAST_DAYS}: run recrawl crawl {name} on more days"
+            f"{name} has visits of {days:.0f} days; a replay needs {MIN_DAYS}: run recrawl crawl {name} on more days"
         )
     known = [value for value in importance.values() if value > 0]
     smallest = min(known, default=1.0)

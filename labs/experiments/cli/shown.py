@@ -12,7 +12,7 @@ from labs.experiments.interpolation import Interpolation
 from labs.experiments.nutch import INJECTED, LINKS, Round
 from labs.experiments.trials import Beside, Curve, Ranking, Reaction
 
-MOST_ROWS = 10  # of a table with one row per pass
+MAX_ROWS = 10  # of a table with one row per pass
 ERROR_COLUMNS = ("error, all", "error, top tenth", "Spearman")
 
 
@@ -52,7 +52,7 @@ def show_curves(curves: Sequence[Curve]) -> None:
 def show_beside(compared: Sequence[Beside]) -> None:
     """Show how much larger the error of random choice is than that of greedy choice."""
     columns = ("visits per page", "error factor", "error, all", "error, top tenth")
-    step = max(len(compared) // MOST_ROWS, 1)
+    step = max(len(compared) // MAX_ROWS, 1)
     rows = [
         (f"{each.visits:.0f}", *(f"{number:.1f} times" for number in (each.factor, each.every, each.top)))
         for each in compared[step - 1 :: step]

@@ -14,7 +14,7 @@ from labs.experiments.graph import Graph, from_directory, from_rows, power_law
 from labs.experiments.graphs import Links, links_of
 from labs.experiments.windows import WindowPolicy, policy_of
 
-LEAST_PAGES = 10  # minimum for a graph, so that it has a most important tenth
+MIN_PAGES = 10  # of a graph, so that it has a most important tenth
 Kind = TypeVar("Kind", bound=StrEnum)
 
 
@@ -34,8 +34,8 @@ class Subject:
     def graph(self) -> Graph:
         """Read or make the graph. Raise BadInput if there is none, or if it is too small."""
         graph = self._read()
-        if graph.pages < LEAST_PAGES:
-            raise BadInput(f"{self.name} is too small: it has {graph.pages} of the {LEAST_PAGES} pages that are needed")
+        if graph.pages < MIN_PAGES:
+            raise BadInput(f"{self.name} is too small: it has {graph.pages} of the {MIN_PAGES} pages that are needed")
         return graph
 
     def _read(self) -> Graph:
@@ -53,7 +53,7 @@ class Subject:
         return await links_of(db, await get_domain(db, self.name))
 
 
-def policy_named(text: str) -> WindowPolicy:
+def parse_policy(text: str) -> WindowPolicy:
     """Parse a window policy. Raise BadInput."""
     try:
         return policy_of(text)
@@ -61,8 +61,8 @@ def policy_named(text: str) -> WindowPolicy:
         raise BadInput(str(error)) from error
 
 
-def chosen_of(kind: type[Kind], names: Sequence[str] | None, called: str) -> list[Kind]:
-    """Return the named members, or all. Raise BadInput."""
+def parse_members(kind: type[Kind], names: Sequence[str] | None, called: str) -> list[Kind]:
+    """Return the named members of an enum, or all. called: what an unknown name is called. Raise BadInput."""
     known = {each.value: each for each in kind}
     wrong = next((name for name in names or () if name not in known), None)
     if wrong is not None:

@@ -1,4 +1,4 @@
-"""Rules that lengthen a page's interval after every visit without a change, and shorten it after every other one."""
+"""Rules that lengthen a page's interval after each visit without a change, and shorten it after each other visit."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ class Adaptive:
 
 
 def nutch(scene: Scene, order: Queue) -> Adaptive:
-    """Apache Nutch's AdaptiveFetchSchedule with its default rates: +40 %, -20 %, sync delta 0.3.
+    """Return Apache Nutch's AdaptiveFetchSchedule with its default rates: +40%, -20%, sync delta 0.3.
 
     The interval is 30 days at first, 60 s to 365 d; no page waits longer than 90 days (db.fetch.interval.max). Unlike
     the original, a page that would wait longer is not due at once, again and again.
@@ -85,7 +85,7 @@ def nutch(scene: Scene, order: Queue) -> Adaptive:
 
 
 def stormcrawler(scene: Scene) -> Adaptive:
-    """StormCrawler's AdaptiveScheduler with its defaults: +50 %, -50 %; 1 h to 14 d, one day at first."""
+    """Return StormCrawler's AdaptiveScheduler with its defaults: +50%, -50%; 1 h to 14 d, one day at first."""
 
     def step(interval: Floats, visits: VisitBatch, _: Floats) -> tuple[Floats, Floats]:
         return interval * np.where(visits.changed, 1 - 0.5, 1 + 0.5), np.zeros(len(interval))
@@ -101,7 +101,7 @@ def likeness_step(interval: Floats, visits: VisitBatch, _: Floats) -> tuple[Floa
 
 
 def likeness(scene: Scene) -> Adaptive:
-    """The period set by the SimHash similarity of two versions, after Dai's addition to Nutch; 1 h to 365 d.
+    """Return the rule of Dai's addition to Nutch: the SimHash similarity of two versions sets the period, 1 h to 365 d.
 
     Steps keep their size, as published. The product's own policy, core's SimilarityPolicy, takes smaller steps with
     every visit, and is measured by `python -m labs dai`.

@@ -37,7 +37,7 @@ class Even:
 
 
 def uniform(scene: Scene) -> Even:
-    """Round robin."""
+    """Visit all pages in turn (round robin)."""
     return Even(scene, np.ones(scene.size))
 
 

@@ -1,8 +1,9 @@
 """The value of knowledge: exact Bayes with the true prior from the first day; only each page's rate is unknown.
 
 No crawler has that prior, so this is not a competitor. Its distance to the optimum is what visits within the budget
-cannot reveal; the distance of `ours` to it can be gained. This is approximate: rates are discretized (RATES), and no
-visit is made only to learn; with few pages of very unequal importance, `ours` may be better.
+cannot reveal. The distance of `ours` to this policy is what a better prior could gain. The policy is approximate: rates
+are discretized (RATES), and no visit is made only to learn. With few pages of very unequal importance, `ours` may be
+better.
 """
 
 import numpy as np

@@ -10,7 +10,7 @@ from labs.experiments.policies.policy import Scene, VisitBatch
 from labs.experiments.worlds.signal_sources import SignalLog
 from labs.experiments.worlds.world import Ints
 
-MOST_COUNTED = 255  # maximum, as in a page's row
+MAX_COUNT = 255  # signals counted per page, as in a page's row
 
 
 class Listening(Ours):
@@ -37,7 +37,7 @@ class Listening(Ours):
         self._updated_at = now
         page = page[day > np.nan_to_num(self._since[page], nan=np.inf)]
         np.add.at(self._counts, page, 1)
-        self._counts = np.minimum(self._counts, MOST_COUNTED)
+        self._counts = np.minimum(self._counts, MAX_COUNT)
 
     def learn(self, visits: VisitBatch) -> None:
         a, b = self._estimate_rates(visits.page)

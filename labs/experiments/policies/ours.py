@@ -38,11 +38,11 @@ from labs.experiments.policies.policy import Scene, VisitBatch, places
 from labs.experiments.worlds.world import Floats, Ints
 
 SHORTEST_GAP_DAYS = 1e-6
-LEAST_DAYS = 1 / 144  # minimum between two visits of a page
+MIN_DAYS = 1 / 144  # minimum between two visits of a page
 LONGEST_DAYS = 180.0  # maximum between two visits of a page, if the budget allows it
 DISCOVERY_SHARE = REFRESH_SHARE = 0.3
 PLANS_A_DAY = 4  # the default of the product
-MIN_SHADOW_PRICE = 1e-9  # every visit is above it, so the best ones get the available slots
+MIN_SHADOW_PRICE = 1e-9  # every visit has a higher value, so the best ones get the available slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Ours:
         self._is_new = np.zeros(size, bool)
         self._activities = SiteActivities(int(scene.host.max()) + 1)
         self._planned_at = 0.0
-        self._handed_out = 0
+        self._dispatched = 0
 
     # claim
 
@@ -103,12 +103,12 @@ class Ours:
             slots=slots if room is None else len(pages),
             discovery_share=DISCOVERY_SHARE,
             refresh_share=REFRESH_SHARE,
-            slots_before=self._handed_out,
+            slots_before=self._dispatched,
         )
         chosen = pages[picked.chosen]
         if room is not None:
             chosen = chosen[places(self._scene.host[chosen]) < room[self._scene.host[chosen]]][:slots]
-        self._handed_out += len(chosen)
+        self._dispatched += len(chosen)
         return chosen
 
     def _candidates(self, pages: Ints, now: float) -> Candidates:
@@ -121,7 +121,7 @@ class Ours:
             b=b,
             weight=self._weight[pages],
             shadow_price=nothing + MIN_SHADOW_PRICE,
-            min_interval=nothing + LEAST_DAYS,
+            min_interval=nothing + MIN_DAYS,
             max_interval=nothing + longest,
             unseen=np.where(is_new, 0.0, now - self._since[pages]),
             due_in=nothing,
@@ -169,8 +169,8 @@ class Ours:
         changed = learn_changed_with_signals(a, b, by_site, signals)
         pace = by_site / np.maximum(visits.gap, SHORTEST_GAP_DAYS)
         modified = learn_changed_at(a, b, np.nan_to_num(visits.modified_age) * pace)
-        is_told = visits.changed & is_credible_age(visits.modified_age, visits.gap) & self._has.modified
-        kinds = [is_told, visits.changed]
+        is_dated = visits.changed & is_credible_age(visits.modified_age, visits.gap) & self._has.modified
+        kinds = [is_dated, visits.changed]
         return (
             np.select(kinds, [modified[0], changed[0]], same[0]),
             np.select(kinds, [modified[1], changed[1]], same[1]),
@@ -239,7 +239,7 @@ class Ours:
         return refit_priors(groups, everywhere=pool_moments(groups))[:2]
 
     def _silent_days(self, known: Ints) -> Floats:
-        """Return the days since the last visit of pages without signals, weighted by the share of signaled changes."""
+        """Return the days since the last visit times the share of signaled changes; 0 for pages with signals."""
         signals, unseen = self._signal_state(known), self._planned_at - self._since[known] + self._activity_ahead(known)
         return np.where(np.equal(signals.count, 0), signals.recall * np.maximum(unseen, 0.0), 0.0)
 

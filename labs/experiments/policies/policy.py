@@ -33,7 +33,7 @@ class VisitBatch:
 
     gap: days since the last visit, 0 at a first one.  changed: False at a first visit.  gone: the page no longer
     exists.
-    modified_age: days since the change, by Last-Modified; NaN without one.  distance_bits: SimHash, of 64.
+    modified_age: days since the change, by Last-Modified; NaN without one.  distance_bits: differing bits of SimHash.
     """
 
     page: Ints
@@ -67,7 +67,10 @@ class Policy(Protocol):
 
 
 def best(score: Floats, slots: int, *, host: Ints, room: Ints | None) -> Ints:
-    """Return the pages with the highest scores above -inf, within what hosts allow; best first if that is a limit."""
+    """Return the pages with the highest scores above -inf, within what hosts allow. They are sorted if `room` is given.
+
+    room: the visits that each host still allows; None for no limit.
+    """
     if room is None:
         chosen = np.argpartition(-score, slots)[:slots] if slots < len(score) else np.arange(len(score))
         return chosen[score[chosen] > -np.inf]

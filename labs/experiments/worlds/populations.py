@@ -25,7 +25,7 @@ WAVE_SHARE = 0.6  # of a host's pages that a deploy changes
 
 TYPICAL_EDIT = 0.1  # share of a page's text that its changes replace, if it differs by page
 EDIT_SPREAD = 1.0  # standard deviation of its exponent
-LEAST_EDIT = 0.002
+MIN_EDIT = 0.002
 
 Draw = Callable[[Generator, int], Floats]
 
@@ -104,7 +104,7 @@ def _edits(rng: Generator, population: Population, segments: Segments, size: int
     logs[segments.page[::-1]] = np.log(segments.rate[::-1])  # of several segments of a page, the first one stays
     by_rate = (logs - logs.mean()) / max(float(logs.std()), 1e-9)
     drawn = population.edit_by_rate * by_rate + np.sqrt(1 - population.edit_by_rate**2) * rng.standard_normal(size)
-    return np.asarray(np.clip(TYPICAL_EDIT * np.exp(population.edit_spread * drawn), LEAST_EDIT, 1.0), np.float64)
+    return np.asarray(np.clip(TYPICAL_EDIT * np.exp(population.edit_spread * drawn), MIN_EDIT, 1.0), np.float64)
 
 
 def _lives(rng: Generator, pages: int, days: float, lifetime: float) -> tuple[Ints, Floats, Floats]:

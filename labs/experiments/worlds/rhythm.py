@@ -8,7 +8,7 @@ from labs.experiments.worlds.world import Floats, Ints, Segments
 WEEK_HOURS = 168
 OFFICE = range(8, 19)  # hours of a working day
 OFFICE_WEIGHT, EVENING_WEIGHT, NIGHT_WEIGHT = 10.0, 1.0, 0.3  # weight of an hour of each kind, before scaling
-LEAST_VARIATION, MOST_VARIATION = 1.3, 1.8  # of the gaps between changes, as measured on four sites (1 for Poisson)
+MIN_VARIATION, MAX_VARIATION = 1.3, 1.8  # of the gaps between changes, as measured on four sites (1 for Poisson)
 
 
 def poisson(rng: Generator, segments: Segments, ends: Floats) -> tuple[Ints, Floats]:
@@ -28,7 +28,7 @@ def bursts(rng: Generator, segments: Segments, ends: Floats) -> tuple[Ints, Floa
 
     Each page must have only one segment, as without drift.
     """
-    variation = rng.uniform(LEAST_VARIATION, MOST_VARIATION, len(segments.page))
+    variation = rng.uniform(MIN_VARIATION, MAX_VARIATION, len(segments.page))
     shape = 1 / variation**2
     run_up = 10 / segments.rate  # days before the start, so that day 0 is at a random point of a gap
     expected = segments.rate * (ends[segments.page] - segments.since + run_up)
@@ -43,7 +43,7 @@ def bursts(rng: Generator, segments: Segments, ends: Floats) -> tuple[Ints, Floa
 
 
 def office_hours(rng: Generator, segments: Segments, ends: Floats) -> tuple[Ints, Floats]:
-    """Return as many changes as Poisson's, moved into the working hours of the page's time zone."""
+    """Return the changes of a Poisson process, moved mostly into the working hours of the page's time zone."""
     page, at = poisson(rng, segments, ends)
     zone = rng.integers(24, size=len(ends)) / 24
     weights = _week()

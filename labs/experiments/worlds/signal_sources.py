@@ -9,7 +9,7 @@ from numpy.random import Generator
 from labs.experiments.worlds.world import Floats, Ints, World
 
 TURNS_AT = 0.6  # of the time, when a source becomes unreliable or stops
-QUIET_DAYS = 10.0  # without a change of a page, about which an unreliable source signals one
+QUIET_DAYS = 10.0  # an unreliable source signals changes of pages that have not changed for this long
 BURST_SHARE, BURST_SIGNALS = 0.1, 5  # of all pages, each day, and signals about each of them
 
 

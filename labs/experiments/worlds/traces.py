@@ -46,7 +46,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True, eq=False)  # sources are compared by identity
 class History:
-    """The good visits of a crawl, page by page and ordered by time within each page.
+    """The successful visits of a crawl, page by page and ordered by time within each page.
 
     at: days from the first visit of all.  found: whether the visit found a change since the previous one.
     """
@@ -64,7 +64,7 @@ class History:
         return len(self.urls)
 
     def world(self, seed: int) -> World:
-        """Return one possible past: no change between visits that found none, at least one where they did.
+        """Return one possible past: no change before a visit that found none, at least one before any other visit.
 
         What visits cannot show is drawn from a Poisson process with the page's estimated rate, so seeds differ.
         """
@@ -88,14 +88,14 @@ class History:
         return _world(self.name, self.days, importance=self.importance, rates=rates, page=pages, at=at)
 
     def _rates(self, gaps: Floats, first: Flags) -> Floats:
-        """Return each page's rate from its visits alone, at least one change in a hundred times the history."""
+        """Return each page's rate from its visits alone; the minimum is one change in a hundred times the history."""
         place = np.arange(len(gaps)) - np.flatnonzero(first)[np.cumsum(first) - 1]
         table, hits = np.zeros((2, self.pages, int(place.max()) + 1))
         table[self.page, place], hits[self.page, place] = gaps, self.found & ~first
         rates = np.zeros(self.pages)
-        looked = (table > 0).any(axis=1)
-        if looked.any():
-            rates[looked] = estimate.rate(table[looked], hits[looked] > 0)
+        visited = (table > 0).any(axis=1)
+        if visited.any():
+            rates[visited] = estimate.rate(table[visited], hits[visited] > 0)
         return np.maximum(rates, 0.01 / self.days)
 
 
