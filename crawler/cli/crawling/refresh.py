@@ -45,7 +45,8 @@ def refresh(
         print_json({"domain": name, "prefix": result.prefix, "pages": pages, "run": run_url, "wait": result.wait})
         return
     when = "now" if at is None else f"at {format_instant(at)}"
-    say(f"{format_count(pages, 'page')} under {result.prefix} {'is' if pages == 1 else 'are'} due {when}")
+    verb = "is" if pages == 1 else "are"
+    say(f"{format_count(pages, 'page')} whose URL starts with {result.prefix} {verb} due {when}")
     if result.wait is not None and result.wait.reason.is_obstacle:
         say(f"They wait: {name} {status.format_wait(result.wait, result.domain, now=at or datetime.now(UTC))}")
     elif run_url:
@@ -55,7 +56,7 @@ def refresh(
         say(f"Next: {result.command}{at_option} (until then, other commands show the previous due times)")
 
 
-MAX_LINE = 8192  # characters; a URL has at most that many bytes
+MAX_LINE = 8192  # characters; a URL has at most 8192 bytes
 
 
 def hint(
@@ -63,7 +64,7 @@ def hint(
         list[str], argument("URL...|-", "URLs of pages that have changed; - reads them from stdin, one per line.")
     ],
     source: Annotated[
-        str, option("NAME", "The source of the hint, such as cms or indexnow. The accuracy of each is measured.")
+        str, option("NAME", "The source of the hint, such as cms or indexnow. The accuracy of each source is measured.")
     ] = "push",
     at: At = None,
     as_json: Json = False,

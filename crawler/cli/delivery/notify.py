@@ -347,7 +347,7 @@ def dead(
 def redeliver(letters: Letters = None, every_one: EveryOne = False, as_json: Json = False) -> int:
     """Send dead letters again, with the next `recrawl notify run` or by the local stack.
 
-    Other messages that wait for the same receivers are then also tried again, without waiting for their next attempt.
+    Other waiting messages for the same receivers are then tried at once, too.
 
     Examples:
 

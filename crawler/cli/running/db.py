@@ -134,7 +134,7 @@ def sql(
     write: Write = False,
     limit: Top = 100,
     csv: Annotated[
-        bool, flag("--csv", "Print all rows as CSV, with text escaped that a spreadsheet would run as a formula.")
+        bool, flag("--csv", "Print all rows as CSV. Text that a spreadsheet would run as a formula is escaped.")
     ] = False,
     as_json: Json = False,
 ) -> None:

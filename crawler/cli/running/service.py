@@ -21,7 +21,7 @@ def deploy(
 ) -> None:
     """Prepare the database and the Prefect server for workers.
 
-    Run it once per version, before the workers start. It is safe to run it again.
+    Run this once per version of recrawl, before the workers start. Repeating it does no harm.
 
     Examples:
 

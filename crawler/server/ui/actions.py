@@ -105,13 +105,13 @@ async def set_paused(db: AppDatabase, form: Form, _at: datetime, *, paused: bool
 
 
 async def refresh(db: AppDatabase, form: Form, _at: datetime) -> Outcome:
-    """Make the pages under a prefix due now. Raises BadInput."""
+    """Make the pages whose URL starts with a prefix due now. Raises BadInput."""
     domain = await find_domain(db, form.get("name", ""))
     refreshed = await refresh_pages(db, domain.authority, prefix=form.get("prefix", "").strip())
     run_url = await _start_run(db, domain, refreshed.prefix)
     verb = "is" if refreshed.pages == 1 else "are"
-    what = f"{format_count(refreshed.pages, 'page')} under {refreshed.prefix} {verb} due now"
-    then = f"no worker process is running, so run {refreshed.command} or recrawl up"
+    what = f"{format_count(refreshed.pages, 'page')} whose URL starts with {refreshed.prefix} {verb} due now"
+    then = f"no local stack is running, so run {refreshed.command} or recrawl up"
     if refreshed.wait is not None and refreshed.wait.reason.is_obstacle:
         then = f"they have to wait: {domain.authority} {format_wait(refreshed.wait, domain, now=datetime.now(UTC))}"
     elif run_url:
