@@ -13,7 +13,7 @@ from crawler import __version__
 from crawler.app.pages import NEVER, BlockStatus, PageLine, get_path_and_query
 from crawler.app.try_page import Change, ExplainedBlock
 from crawler.format.axes import format_tick
-from crawler.format.reasons import EVIDENCE_WORDS, HTTP_PREFIX, NO_NEWS_WORDS, format_reason
+from crawler.format.reasons import EVIDENCE_WORDS, HTTP_PREFIX, MASK_REASON_WORDS, format_reason
 from crawler.format.reports import format_step
 from crawler.format.values import format_bytes, format_count, format_rate, format_share, format_span, sanitize_text
 from crawler.server.ui import diffs
@@ -158,7 +158,7 @@ def get_environment() -> Environment:
         "diffs": diffs,
         "kind_names": KIND_NAMES,
         "periods": SPANS,
-        "mask_reasons": NO_NEWS_WORDS,
+        "mask_reasons": MASK_REASON_WORDS,
         "BlockStatus": BlockStatus,
     }
     return env
