@@ -22,7 +22,7 @@ from crawler.format.values import format_count
 from crawler.server.ui.links import SERVER_LINKS
 
 # The settings that the forms "Add a domain" and "Budget and freshness target" may set.
-OFFERED = ("budget_per_day", "target_freshness", "max_age", "bytes_per_day")
+TARGET_SETTINGS = ("budget_per_day", "target_freshness", "max_age", "bytes_per_day")
 MAX_DIGITS = 10
 
 
@@ -50,7 +50,7 @@ async def add_domain(db: AppDatabase, form: Form, at: datetime) -> Outcome:
     address = form.get("url", "").strip()
     if not address:
         raise BadInput("enter a web address, such as https://docs.example.com")
-    values = _parse_settings({name: form[name] for name in OFFERED if name in form})
+    values = _parse_settings({name: form[name] for name in TARGET_SETTINGS if name in form})
     if form.get("allow_private"):
         values["allow_private"] = True
     (added,) = await domains.add_domains(db, [address], SettingsPatch(values), at=at)
@@ -64,7 +64,7 @@ async def add_domain(db: AppDatabase, form: Form, at: datetime) -> Outcome:
 async def set_domain(db: AppDatabase, form: Form, at: datetime) -> Outcome:
     """Set a domain's budget and target as typed; an empty field restores the default."""
     domain = await find_domain(db, form.get("name", ""))
-    return await _change_settings(db, domain, {name: form[name] for name in OFFERED if name in form}, at=at)
+    return await _change_settings(db, domain, {name: form[name] for name in TARGET_SETTINGS if name in form}, at=at)
 
 
 async def set_setting(db: AppDatabase, form: Form, at: datetime) -> Outcome:
@@ -188,7 +188,7 @@ def parse_number(typed: str) -> int:
 
 
 async def _start_run(db: AppDatabase, domain: Domain, prefix: Url) -> str:
-    """Start a crawl run of these pages in the local stack and return its address; empty without a running stack."""
+    """Start a crawl run of the pages under a prefix in the local stack; return its address, or "" without a stack."""
     try:
         return await asyncio.to_thread(start_recrawl, db.settings, domain, prefix) or ""
     except StackFailed:

@@ -43,7 +43,7 @@ def render_relative(at: datetime | None, now: datetime) -> Markup:
 
 
 def render_due(at: datetime | None, now: datetime) -> Markup:
-    """Return a due time relative to now: in 5 minutes, or overdue by 5 minutes."""
+    """Return a due time relative to now: in 5 minutes, overdue by 5 minutes, or never."""
     if at is None or at >= NEVER:
         return Markup("never")
     return _render_time(at, f"in {format_span(at - now)}" if at > now else f"overdue by {format_span(now - at)}")
@@ -99,7 +99,7 @@ def render_masked(block: ExplainedBlock) -> Markup:
 
 
 def make_printable(words: str) -> str:
-    """Replace characters that XML does not allow."""
+    """Replace unprintable characters, most of which XML does not allow."""
     return "".join(c if c.isprintable() else "\ufffd" for c in words)
 
 
@@ -110,7 +110,7 @@ def render_plot(plot: Plot, size: Size = WIDE) -> Markup:
 
 
 def hash_style(text: str) -> str:
-    """Return the hash by which a policy allows one inline style sheet (CSP 3, section 6.7.2.3)."""
+    """Return the hash with which a content security policy allows an inline style sheet (CSP 3, section 6.7.2.3)."""
     return b64encode(sha256(text.encode()).digest()).decode()
 
 
