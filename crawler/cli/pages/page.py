@@ -14,7 +14,9 @@ from crawler.cli.options import At, Json, PageUrl, Top, argument, flag, option
 def versions(
     url: PageUrl,
     limit: Top = 50,
-    why: Annotated[bool, flag("--why", "Also show which parts changed, and the SimHash distance.")] = False,
+    why: Annotated[
+        bool, flag("--why", "Also show which parts changed, and the SimHash distance from the version before.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """List the versions of a page, newest first, with their times and change magnitudes.

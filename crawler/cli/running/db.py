@@ -45,7 +45,7 @@ def upgrade(
 
 @app.command()
 def check(as_json: Json = False) -> int:
-    """Check the consistency of the database: cash, page states, versions and changes.
+    """Check the consistency of the database: cash (docs/importance.md), page states, versions and changes.
 
     Exit code 1 if an inconsistency is found.
 
@@ -139,6 +139,8 @@ def sql(
     as_json: Json = False,
 ) -> None:
     """Run one SQL statement and print its rows. docs/sql.md lists the views that you can query.
+
+    --limit applies to the table only; --csv and --json print all rows.
 
     Examples:
 

@@ -38,7 +38,7 @@ def server(
         str,
         option(
             "ADDRESS",
-            "The IP address to listen on. With an address that is not loopback, the network can connect.",
+            "The IP address to listen on. With an address other than loopback, other machines can connect.",
             parser=values.parse_ip_address,
         ),
     ] = "127.0.0.1",
