@@ -143,7 +143,7 @@ class Tools:
         return {"changes": [_describe_change(each) for each in items], "next": cursor}
 
     async def freshness(self, domain: str | None = None) -> list[dict[str, Any]]:
-        """Report how fresh the copy of a domain is: the estimated share, by importance, of stored pages that are current.
+        """Report how fresh the copy of a domain is: the estimated share of current pages, weighted by importance.
 
         domain: for example docs.example.com; if omitted, the first 50 domains and the number of other domains.
         """
