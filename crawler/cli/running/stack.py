@@ -146,7 +146,7 @@ def serve(
     )
 
 
-def mcp(as_json: Json = False) -> None:
+def mcp(as_json: Annotated[bool, flag("--json", "Not accepted: the output is always JSON-RPC.")] = False) -> None:
     """Serve the crawled pages to a language model over the Model Context Protocol, on stdin and stdout.
 
     The tools search, text, changes and freshness are read-only. The MCP client starts this command, so add it to the
