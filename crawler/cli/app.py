@@ -22,7 +22,7 @@ class CommandLocation(NamedTuple):
 
 
 HELP_OPTIONS = ["--help", "-h"]
-MIN_HIDDEN_MAX = 1000  # the help does not show ranges that end here or above
+MIN_HIDDEN_MAX = 1000  # the help does not show ranges that end here or above, or have no upper limit
 READ, EXPORT, RUN, MAINTAIN = "Read", "Export", "Run", "Maintain"
 SERVICES = "Run in containers and as services"
 # The commands in the order in which --help lists them.
@@ -48,7 +48,7 @@ _ROWS = (
     ("running.db", MAINTAIN, "db"),
 )
 COMMAND_LOCATIONS = {name: CommandLocation(module, panel) for module, panel, names in _ROWS for name in names.split()}
-# The names in the modules where they differ from the command: groups are called `app`, and `try` is a Python keyword.
+# Names in the modules that differ from the command's name: groups are called `app`, and `try` is a Python keyword.
 ATTRIBUTES = dict.fromkeys(("tokens", "domains", "rules", "notify", "db"), "app") | {"try": "try_page"}
 
 
@@ -80,7 +80,7 @@ def _tidy_help(command: Any) -> None:
 
 
 def _tidy_options(command: Any, context: typer.Context) -> None:
-    """Hide the types of flags and arguments, and ranges whose upper limit is at least MIN_HIDDEN_MAX."""
+    """Hide the types of flags and arguments, and ranges without an upper limit below MIN_HIDDEN_MAX."""
     for parameter in command.get_params(context):
         if parameter.param_type_name == "argument" or parameter.is_flag:
             parameter.display_type_rich = lambda ctx: ""  # noqa: ARG005  Typer passes it by name
@@ -110,7 +110,7 @@ class CommandGroup(TyperGroup):
         self.commands = LazyCommands()  # type: ignore[assignment]  # Click only reads it
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        _tidy_options(self, ctx)  # those for completion are added later than __init__
+        _tidy_options(self, ctx)  # Typer adds the completion options after __init__
         super().format_help(ctx, formatter)
 
 
@@ -142,7 +142,7 @@ def root(
 
     Without RECRAWL_DATABASE_URL, recrawl stores everything in an embedded Postgres in the folder RECRAWL_HOME.
     RECRAWL_HOME defaults to the folder .recrawl here or in a parent folder, otherwise to ~/.local/share/recrawl.
-    `recrawl status` shows it.
+    `recrawl status` shows the folder in use.
 
     Exit codes: 0 success, 1 a problem was found, 2 invalid usage, 3 the cursor is too old, 130 interrupted.
     """

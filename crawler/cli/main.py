@@ -17,8 +17,8 @@ from crawler.errors import BadInput, CrawlerError, CursorTooOld
 # The garbage collector's threshold for new objects. Imports create about 100,000 objects that stay; with the default of
 # 700, collecting takes a tenth of the start-up time.
 YOUNG_OBJECTS = 100_000
-# numpy starts these threads on import; they only serve matrix multiplication, which recrawl does not use.
-NO_THREADS = {"OPENBLAS_NUM_THREADS": "1"}
+# numpy starts the threads of OpenBLAS on import. They only serve matrix multiplication, which recrawl does not use.
+ONE_BLAS_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 
 
 def main(arguments: Sequence[str] | None = None, *, app: typer.Typer = app, program: str = "recrawl") -> int:
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None, *, app: typer.Typer = app, prog
     app, program: the commands and the program name; `python -m labs` passes its own.
     """
     signal.signal(signal.SIGTERM, _exit_on_sigterm)
-    os.environ.update(NO_THREADS | os.environ)
+    os.environ.update(ONE_BLAS_THREAD | os.environ)
     gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
     streams.make_streams_sturdy()
     try:

@@ -82,14 +82,15 @@ def run_on_database(
 ) -> T:
     """Run asynchronous work on the database. An embedded Postgres is started if needed, and stopped afterwards.
 
-    patient: the work checks `Interrupts.stop` and ends early when it is set.
+    connections: the maximum number of database connections.  patient: the work checks `Interrupts.stop` and ends early
+    when it is set.
     Raises SystemExit with 128 + the signal number if a signal cancels the work.
     """
     import asyncio
 
     from crawler.app.database import run_with_database
 
-    terminate = signal.getsignal(signal.SIGTERM)
+    sigterm_handler = signal.getsignal(signal.SIGTERM)
     interrupts = Interrupts(patient=patient)
 
     def run_until_interrupt(opened: Coroutine[Any, Any, T]) -> T:
@@ -102,7 +103,7 @@ def run_on_database(
         except asyncio.CancelledError as error:
             raise SystemExit(128 + (interrupts.signal_number or signal.SIGINT)) from error
         finally:
-            signal.signal(signal.SIGTERM, terminate)  # the event loop resets it to the default
+            signal.signal(signal.SIGTERM, sigterm_handler)  # the event loop leaves the default handler
 
     chosen = settings()
     return run_with_database(lambda db: work(db, interrupts), chosen, connections=connections, run=run_until_interrupt)

@@ -42,7 +42,9 @@ def parse_ip_address(text: str) -> str:
 
 
 def parse_since(text: str, *, now: datetime) -> int | timedelta | datetime:
-    """Parse a position in the change feed: a cursor, a duration before now, a day or a time (UTC).
+    """Parse a position in the change feed or in the versions of a page.
+
+    It can be a number (a cursor or a version), a duration before now, a day or a time (UTC).
 
     Raises typer.BadParameter.
     """

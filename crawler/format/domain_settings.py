@@ -14,7 +14,7 @@ from crawler.format.values import format_bytes, format_count, format_share, form
 
 
 def format_setting(name: str, value: Any) -> str:
-    """Format the value of a setting; the default has the setting's own text, which may be empty."""
+    """Format the value of a setting, or return the setting's text for the default, which may be empty."""
     setting = BY_NAME[name]
     if value == setting.default:
         return setting.default_text
@@ -58,7 +58,7 @@ def format_all_settings(domain_settings: DomainSettings) -> list[tuple[str, str]
         *format_settings(domain_settings),
         ("Order", f"{ordering.order}{share}"),
         ("Boost", boosted),
-        ("Virtual page", f"gives cash to {unfetched}, {fetched}"),
+        ("Virtual page", f"cash weights: {unfetched}, {fetched}"),
     ]
 
 
@@ -90,9 +90,9 @@ def format_view(view: View) -> str:
 
 
 def format_opening(domain: Domain, *, at: datetime) -> str:
-    """Format whether the crawl hours are open at a time, until when, and at what speed.
+    """Describe whether the crawl hours are open at a time, until when, and at what speed.
 
-    Return an empty string if they are always open.
+    Return an empty string for a domain without crawl hours.
     """
     if domain.hours.is_always:
         return ""

@@ -16,7 +16,7 @@ from crawler.format.values import format_count, format_instant, format_rate, for
 from crawler.planner.page_value import Bound, Due, compute_page_magnitude_factor
 from crawler.store.report import BlockChange, Explanation, InboxKind, PageFacts, PriorLevel, PriorSource
 
-DUE_TOLERANCE = 0.03  # share of the interval; stored due times that differ by less than 0.02 are not updated
+DUE_TOLERANCE = 0.03  # share of the interval; more than 0.02, the difference below which no due time is updated
 
 
 def format_untracked(url: Url, stored: Explanation, scope: Scope, *, refusal: str, max_pages: int) -> str:
@@ -126,7 +126,7 @@ def _explain_unfetched(page: PageFacts, at: datetime) -> str:
 REQUEST_REASONS = {
     **dict.fromkeys(USER_REQUESTS, "because it was requested"),
     RequestReason.BY_AUDIT: "as part of the random sample that checks the reported freshness",
-    RequestReason.BY_CANONICAL: "because {canonical} has changed, which had the same text",
+    RequestReason.BY_CANONICAL: "because {canonical}, which had the same text, has changed",
     RequestReason.TO_CONFIRM: "because it returned 404, and only a second 404 shows that it is gone",
     RequestReason.BY_LIST: "because a sitemap or feed lists it, and it has never been fetched successfully",
     RequestReason.TO_RENDER: "to render it in a browser, because it was stored without the output of its scripts",
@@ -166,18 +166,19 @@ def _explain_stored_due(page: PageFacts, due_at: datetime, today: Due) -> str:
 
 
 BOUND_REASONS = {
-    Bound.PRICE: "the value of a visit reaches the minimum {span} after the last one",
-    Bound.MIN: "the value of a visit reaches the minimum sooner, but {least} sets {span} after the last one",
-    Bound.MAX: "the value of a visit reaches the minimum later, but {most} sets {span} after the last one",
+    Bound.PRICE: "the value of a visit reaches the minimum after an interval of {span}",
+    Bound.MIN: "the value of a visit reaches the minimum sooner, but {least} {span}",
+    Bound.MAX: "the value of a visit reaches the minimum later, but {most} {span}",
     Bound.ONCE: "a rule excludes further visits",
-    Bound.POLICY: "the domain's revisit policy sets {span} after the last one",
+    Bound.POLICY: "the domain's revisit policy sets an interval of {span}",
 }
 
 
 def _explain_bound(today: Due) -> str:
     """Return what determines the due time, as a clause."""
     assert today.gap is not None
-    least, most = ("a rule", "a rule") if today.by_rule else ("the minimum interval", "the maximum interval")
+    rule = "a rule sets an interval of"
+    least, most = (rule, rule) if today.by_rule else ("the minimum interval is", "the maximum interval is")
     return BOUND_REASONS[today.bound].format(span=format_span(today.gap), least=least, most=most)
 
 
@@ -195,7 +196,7 @@ def format_change_rate(page: PageFacts, source: PriorSource | None) -> str:
 
 
 def format_magnitude(magnitude: float) -> str:
-    """Return a change magnitude as a fraction in words."""
+    """Return a change magnitude as a fraction in words, or as a percentage if none is close."""
     if magnitude < 0.01:
         return "a hundredth or less"
     named = {10: "a tenth", 5: "a fifth", 4: "a quarter", 3: "a third", 2: "a half", 1: "all"}
@@ -261,7 +262,7 @@ def format_magnitude_factor(page: PageFacts, terms: VisitTerms | None) -> str:
         return ""
     own_changes = format_count(page.changes, "change") if page.magnitudes.changes else "no changes yet"
     factor = compute_page_magnitude_factor(page, terms)
-    return f"its changes count {factor:.2g} times those of the average page ({own_changes})"
+    return f"its changes count {factor:.2g} times as much as those of the average page ({own_changes})"
 
 
 def format_edit(edit: BlockChange) -> str:

@@ -8,7 +8,7 @@ from crawler.store.report import AnnouncedDate, ListReport
 
 LIST_ORIGINS = {
     "robots": "listed in robots.txt",
-    "usual": "at a usual location",
+    "usual": "at a default location",
     "page": "linked by a page",
     "list": "listed in another sitemap",
     "body": "detected by its content",
@@ -31,7 +31,7 @@ def format_list(listed: ListReport) -> str:
     ending = f"\nonly partly read: {listed.finding.replace('_', ' ')}" if listed.finding else ""
     return (
         f"{listed.kind}, {LIST_ORIGINS[listed.found_by]}: {', '.join(parts)}\n"
-        f"read {format_count(listed.reads, 'time')}, of which {listed.informative_reads} after the first had new "
+        f"read {format_count(listed.reads, 'time')}; {listed.informative_reads} of the reads after the first had new "
         f"entries: {_format_contribution([listed])}\n"
         f"a read with new entries has the value of {listed.value:.3g} page visits{ending}"
     )

@@ -1,4 +1,4 @@
-"""Texts for users: headings for kinds of changes, and reasons of failures, masking and rendering."""
+"""Texts for users: headings for kinds of changes, evidence, and reasons of failures, masking and rendering."""
 
 from http import HTTPStatus
 
@@ -20,7 +20,7 @@ HEADINGS = {
     Change.UNKNOWN: "Failed",
 }
 # Why a difference between two versions does not count as a change, or why a block is not compared.
-NO_NEWS_WORDS = {
+MASK_REASON_WORDS = {
     MaskReason.NONE: "",
     MaskReason.WORDS: "words that differ at every visit",
     MaskReason.NOISE: "appears and disappears within seconds",

@@ -17,7 +17,7 @@ BUDGET_SOURCES = {
 
 
 def format_step(step: ForecastStep) -> str:
-    """Return the label of a forecast step: its factor of today's budget, if it has one."""
+    """Return the label of a forecast step: today's budget or a multiple of it, such as x 2; empty for other budgets."""
     return "" if step.factor is None else "today" if step.factor == 1.0 else f"x {step.factor:g}"
 
 

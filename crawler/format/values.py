@@ -6,12 +6,12 @@ from crawler import times
 
 
 def format_instant(at: datetime | None) -> str:
-    """Format a time to the minute in the local time zone, in a form that `--at` accepts."""
+    """Format a time to the minute in the machine's time zone, in a form that `--at` accepts; "never" for None."""
     return "never" if at is None else times.format_instant(at)
 
 
 def format_when(at: datetime | None, *, now: datetime) -> str:
-    """Format a time with the duration until or since then."""
+    """Format a time with the duration until or since then; "never" for None."""
     if at is None:
         return "never"
     apart = at - now
@@ -58,8 +58,8 @@ def format_count(count: int, noun: str) -> str:
 
 
 MAX_TEXT_CHARS = 20_000  # of a text from outside, such as a page or a server's message
-# Bidirectional controls (Unicode 15, UAX 9) could make a text look like another one.
 REPLACEMENT = "\ufffd"
+# Bidirectional controls (Unicode 15, UAX 9) could make a text look like another one.
 DIRECTION_CONTROLS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C}
 _SANITIZED = dict.fromkeys({*range(32), *range(0x7F, 0xA0), *DIRECTION_CONTROLS} - {*b"\n\t"}, REPLACEMENT)
 

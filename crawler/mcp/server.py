@@ -25,10 +25,10 @@ MAX_CHANGES = 50
 MAX_DOMAINS = 50  # in a result of freshness
 MAX_BLOCKS = 5  # of one change
 MAX_CHARS = 20_000  # of a text in one result; `offset` gives the rest
-SEARCH_TIMEOUT = timedelta(seconds=20)  # to build the search index; clients wait about a minute for a tool
+SEARCH_TIMEOUT = timedelta(seconds=20)  # of a search that must build the index; clients wait about a minute for a tool
 MAX_SEARCHES = 8  # at once, including those that timed out and still run
 INDEX_PENDING = "the search index is still being built: search again in a minute"
-NEWS = frozenset(EventKind) - {EventKind.DEFERRED, EventKind.RESUMED, EventKind.HINT}
+LISTED_KINDS = frozenset(EventKind) - {EventKind.DEFERRED, EventKind.RESUMED, EventKind.HINT}
 INSTRUCTIONS = """\
 recrawl keeps copies of selected web domains, with all versions of each page. search finds parts of pages by words, text
 returns the text of a page (also of an older version), changes lists what changed, and freshness estimates how many
@@ -37,12 +37,12 @@ READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempot
 
 
 def serve() -> None:
-    """Serve the store of this environment on stdin and stdout until the client disconnects."""
+    """Serve the store that the settings select on stdin and stdout until the client disconnects."""
     Tools().build_server().run("stdio")
 
 
 class Tools:
-    """The tools over one store, which is open while the server runs.
+    """The tools for one store, which is open while the server runs.
 
     search_timeout: the time limit of a search. The model gets an error if building the index takes longer; the build
     continues in the background.
@@ -127,14 +127,14 @@ class Tools:
     async def changes(self, what: str | None = None, days: float = 7, after: int = 0, limit: int = 20) -> Result:
         """List changes of pages in the order in which they were found, with the blocks of text that differ.
 
-        what: a domain, a page URL, or a URL prefix; all domains if omitted.  days: only changes found in this many last
-        days.  after: the cursor, which is `next` of the previous result.  limit: at most 50 changes. Each change has at
-        most five blocks.
+        what: a domain, a page URL, or a URL prefix; all domains if omitted.  days: how many days back to list
+        changes.  after: the cursor, which is `next` of the previous result.  limit: at most 50 changes. Each change has
+        at most five blocks.
         """
         since = datetime.now(UTC) - timedelta(days=min(max(days, 0.0), 36_500.0))
         max_count, items = _clamp(limit, MAX_CHANGES), list[FeedItem]()
         end = await self.app.cursor()
-        async for item in self.app.changes(what, after=after, since=since, kinds=NEWS):
+        async for item in self.app.changes(what, after=after, since=since, kinds=LISTED_KINDS):
             items.append(item)
             if len(items) >= max_count:
                 break
@@ -143,7 +143,7 @@ class Tools:
         return {"changes": [_describe_change(each) for each in items], "next": cursor}
 
     async def freshness(self, domain: str | None = None) -> list[dict[str, Any]]:
-        """Report how fresh the copy of a domain is: the estimated share of pages whose stored copy is current.
+        """Report how fresh the copy of a domain is: the estimated share of current pages, weighted by importance.
 
         domain: for example docs.example.com; if omitted, the first 50 domains and the number of other domains.
         """

@@ -71,7 +71,7 @@ class Authenticator:
         return self._signer.compute_mac("form", session)
 
     def is_valid_csrf_token(self, session: str, token: str) -> bool:
-        """Return whether this server made a form for this session."""
+        """Return whether the token is the CSRF token of the session."""
         return hmac.compare_digest(self.compute_csrf_token(session).encode(), token.encode())
 
     def compute_proof(self, nonce: str) -> str:
@@ -95,7 +95,7 @@ def require_authentication(
     """Return the application with authentication; every response has the security headers of this module.
 
     app: finds the user's session, or an empty string, in scope["session"].
-    unauthenticated_app: handles requests without a session, except for paths that need none.
+    unauthenticated_app: handles requests that need a session and have none.
     """
 
     async def check_request(scope: Scope, receive: Receive, send: Send) -> None:

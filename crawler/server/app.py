@@ -38,7 +38,7 @@ from crawler.server.ui.templating import read_style
 
 MAX_FORM_BYTES = 64 << 10
 MAX_NEWEST = 10  # changes on the home page; the page of a domain shows half as many
-MAX_PLANNED = 50  # with more domains there is no forecast, because it reads all of them
+MAX_PLANNED = 50  # with more domains, there is no forecast, because a forecast reads all domains
 
 UNEXPECTED_ERROR = "An unexpected error occurred. The log has the details; recrawl db check looks for damaged data."
 LOGIN_HINT = "Run recrawl serve, recrawl up or recrawl ui and open the login link that it prints. Each link works once."
@@ -221,7 +221,7 @@ class PageServer:
     def build_error_handler(self, title: str, status: int, message: str | None = None) -> ErrorHandler:
         """Return the handler that shows an error page.
 
-        message: the text of the page; None for the message of the error, which is otherwise only logged.
+        message: the text of the page; None for the message of the error.
         """
 
         async def handle_error(request: Request, error: Exception) -> Response:

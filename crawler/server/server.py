@@ -21,13 +21,13 @@ from crawler.server.connections import BACKLOG, BoundedConnection
 Report = Callable[[str], None]
 
 CONNECTIONS = 4  # database connections of `serve`
-ALL_INTERFACES = ("0.0.0.0", "::")  # noqa: S104  not usable as a host in a URL
+ALL_INTERFACES = ("0.0.0.0", "::")  # noqa: S104  addresses to listen on; a URL cannot have them as its host
 
 
 async def serve(db: AppDatabase, *, host: str, port: int | None, report: Report, stop: asyncio.Event) -> None:
     """Serve the web UI and the HTTP API until `stop` is set. Raises StackFailed if it cannot listen.
 
-    report: is called with the login link.  port: None for the default port, or any free one if that is in use.
+    report: is called with the login link.  port: None for the default port, or any free one if the default is in use.
     """
     home = db.settings.home.resolve()
     key = serving.ensure_key(home)
@@ -69,7 +69,7 @@ class Uvicorn(uvicorn.Server):
 async def run_until_stopped(
     server: Uvicorn, listener: socket.socket, stop: asyncio.Event, background: Iterable[Coroutine[Any, Any, None]]
 ) -> None:
-    """Run the server and the background tasks until `stop` is set."""
+    """Run the server and the background tasks until `stop` is set or the server ends."""
     async with asyncio.TaskGroup() as tasks:
         background_tasks = [tasks.create_task(each) for each in background]
         serve_task = tasks.create_task(server.serve(sockets=[listener]), name="serve-pages")

@@ -116,7 +116,7 @@ def test_figures_stand_behind_why_and_not_before(recrawl: Recrawl, shop: Site) -
 
     assert "SimHash" not in plain
     assert re.search(r"cursor \d+, version 3, [\d.]+% of the page, SimHash distance \d+ of 64 bits", figures)
-    for word in ("the page is due when it reaches", "Change rate", "Cash", "Method"):
+    for word in ("the page is due when the value reaches", "Change rate", "Cash", "Method"):
         assert word not in explained
         assert word in why
 

@@ -254,9 +254,9 @@ DUE_TOMORROW = "UPDATE frontier SET due_at = now() + interval '1 day' WHERE stat
         ((), ("price", "by an earlier plan or earlier rules; today the value of a visit reaches the minimum")),
         (
             ("--min-interval", "200d"),
-            ("least", "reaches the minimum sooner, but a rule sets 200 days after the last one"),
+            ("least", "reaches the minimum sooner, but a rule sets an interval of 200 days"),
         ),
-        (("--max-interval", "2d"), ("most", "reaches the minimum later, but a rule sets 48 hours after")),
+        (("--max-interval", "2d"), ("most", "reaches the minimum later, but a rule sets an interval of 48 hours")),
         (("--once",), ("once", "it was fetched once, and a rule excludes further visits")),
     ],
 )
@@ -294,7 +294,7 @@ def test_an_explanation_shows_todays_price_and_the_spread_first_interval(
     )
     assert ", because the value of a visit reaches the minimum" in later["next"]
     assert (never["due_today"]["bound"], never["due_today"]["gap"]) == ("most", timedelta(days=180).total_seconds())
-    assert "the maximum interval sets 180 days after the last one" in never["next"]
+    assert "the maximum interval is 180 days" in never["next"]
 
 
 @pytest.mark.parametrize(

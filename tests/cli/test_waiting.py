@@ -89,7 +89,7 @@ def test_a_clock_that_was_ahead_is_noticed_and_mended_by_one_command(recrawl: Re
     assert frozen.code == 1
     assert remedy in frozen.complaint
     assert remedy in reported.err
-    assert mended.out.startswith(f"{site.name}: visits up to 2090-01-01")
+    assert mended.out.startswith(f"{site.name}: visits in the future, up to 2090-01-01")
     assert "nothing changed" in again.out
     assert checked.code == 0, checked.out
     assert (crawled.code, crawled.json["visits"], crawled.json["unchanged"]) == (0, 3, 3)

@@ -91,7 +91,7 @@ def test_new_user_adds_site_sees_change_ignores_clock_and_sets_target(
     )
     page.get_by_text("Revisit now").first.click()
     page.get_by_role("button", name="Revisit now").click()
-    expect(page.get_by_role("status")).to_contain_text("3 pages under")
+    expect(page.get_by_role("status")).to_contain_text("3 pages whose URL starts with")
     assert run_recrawl("crawl", site.name).code == 0
 
     page.get_by_role("link", name="Changes", exact=True).click()

@@ -49,7 +49,7 @@ def test_all_reports_give_the_same_page_counts(
 ) -> None:
     refreshed, previewed, summary, beside = outputs
 
-    assert "5 pages under" in refreshed
+    assert "5 pages whose URL starts with" in refreshed
     assert re.search(r"Due pages +5 ", previewed)
     assert re.search(r"Sitemaps +\d default locations will be requested", previewed)
     assert re.search(r"Visited +5 pages", summary)

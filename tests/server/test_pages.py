@@ -195,7 +195,7 @@ def test_forms_do_what_the_commands_do(crawled: Site, recrawl: Recrawl, visitor:
     assert "is not a share" in visitor.send("/domains/set", name=name, target_freshness="120%").words
 
     asked = len(crawled.asked)
-    assert "1 page under" in visitor.send("/refresh", name=name, prefix="/one").words
+    assert "1 page whose URL starts with" in visitor.send("/refresh", name=name, prefix="/one").words
     assert recrawl("crawl", name).code == 0
     assert crawled.asked[asked:] == ["/one"]
     assert "is not a URL of" in visitor.send("/refresh", name=name, prefix="http://evil.example/").words

@@ -28,7 +28,7 @@ def run_crawl(
 ) -> int:
     """Crawl the named domains and pages, print the result and return the exit code.
 
-    request: its `stop` is set here.  due: fetch only due pages.
+    request: this function sets its `stop`.  due: skip named pages that are not due.
     """
     at = request.at
 
@@ -113,7 +113,7 @@ def _say_idle(result: app.CrawlResult) -> None:
 
 
 def _format_pages(stats: app.CrawlStats) -> list[str]:
-    """Return the list of notable pages under a heading per kind of change. Added pages are only counted."""
+    """Return the list of notable pages under a heading per kind of change, without added pages."""
     lines = []
     for change, heading in HEADINGS.items():
         pages = stats.notable_pages[change][:MAX_NAMED]
@@ -139,7 +139,7 @@ def _list_facts(stats: app.CrawlStats) -> list[tuple[str, str]]:
     dead_links = _format_explained_count(stats.dead_links, "not found, and never fetched before")
     no_browser = (explain_missing_extra("browser", "a browser") or NO_BROWSER) if stats.without_browser else ""
     excluded, without_browser = format_count(stats.excluded, "page"), format_count(stats.without_browser, "page")
-    absent_lists = format_count(stats.absent_lists, "usual location")
+    absent_lists = format_count(stats.absent_lists, "default location")
     seconds = stats.elapsed.total_seconds()
     pace = f" ({stats.visits / seconds:.1f} pages a second)" if seconds >= 1 and stats.visits else ""
     return [
@@ -156,7 +156,7 @@ def _list_facts(stats: app.CrawlStats) -> list[tuple[str, str]]:
         ("Excluded", f"{excluded}, by robots.txt or the domain's settings" if stats.excluded else ""),
         ("Rendered", f"{format_count(stats.rendered, 'page')} in a browser" if stats.rendered else ""),
         ("Not rendered", f"{without_browser}: {no_browser}" if stats.without_browser else ""),
-        ("Sitemap, feed", f"none at {absent_lists}" if stats.absent_lists else ""),
+        ("Sitemaps, feeds", f"none at {absent_lists}" if stats.absent_lists else ""),
         ("New URLs", _format_explained_count(stats.new_pages, "found in links and sitemaps, not fetched yet")),
         ("Received", f"{format_bytes(stats.received_bytes)} in {format_count(stats.requests, 'request')}"),
         ("Traffic saved", format_bytes(stats.saved_bytes)),
@@ -174,9 +174,9 @@ def _format_reasons(reasons: Counter[str]) -> str:
 
 
 def _remark_problems(result: app.CrawlResult) -> None:
-    for domain, hold in result.shift.suspensions.items():
-        until, reason = format_when(hold.until, now=result.at), format_reason(hold.reason)
-        if hold.reason == app.BAD_PATTERN:
+    for domain, suspension in result.shift.suspensions.items():
+        until, reason = format_when(suspension.until, now=result.at), format_reason(suspension.reason)
+        if suspension.reason == app.BAD_PATTERN:
             reason = f"a pattern in its settings can no longer be used; for details: recrawl domains show {domain}"
         remark(f"recrawl: {domain} is suspended until {until}: {reason}")
     for url, reason in result.exclusions.items():

@@ -48,7 +48,7 @@ def _show_domain(plan: CrawlPreview, *, at: datetime) -> None:
             ("Min time", format_span(plan.min_time) if plan.min_time else ""),
             (
                 "Inbox",
-                f"{workload.inbox_rows} found or requested URLs, not included here" if workload.inbox_rows else "",
+                f"{workload.inbox_rows} found or requested URLs, not counted here" if workload.inbox_rows else "",
             ),
             ("Next due", next_due),
         ]

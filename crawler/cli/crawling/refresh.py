@@ -7,7 +7,7 @@ from functools import partial
 from typing import Annotated
 
 from crawler.cli.lazy import registration, revisits, status
-from crawler.cli.options import At, Json, argument, option
+from crawler.cli.options import At, Json, argument, option, time_option
 from crawler.cli.output import print_json, say
 from crawler.cli.session import DONE, PROBLEM, run_on_database, settings
 from crawler.errors import BadInput
@@ -45,7 +45,8 @@ def refresh(
         print_json({"domain": name, "prefix": result.prefix, "pages": pages, "run": run_url, "wait": result.wait})
         return
     when = "now" if at is None else f"at {format_instant(at)}"
-    say(f"{format_count(pages, 'page')} under {result.prefix} {'is' if pages == 1 else 'are'} due {when}")
+    verb = "is" if pages == 1 else "are"
+    say(f"{format_count(pages, 'page')} whose URL starts with {result.prefix} {verb} due {when}")
     if result.wait is not None and result.wait.reason.is_obstacle:
         say(f"They wait: {name} {status.format_wait(result.wait, result.domain, now=at or datetime.now(UTC))}")
     elif run_url:
@@ -55,24 +56,26 @@ def refresh(
         say(f"Next: {result.command}{at_option} (until then, other commands show the previous due times)")
 
 
-MAX_LINE = 8192  # characters; a URL has at most that many bytes
+MAX_LINE = 8192  # characters; a URL has at most 8192 bytes
 
 
 def hint(
     urls: Annotated[
-        list[str], argument("URL...|-", "URLs of pages that have changed; - reads them from stdin, one per line.")
+        list[str], argument("URL...|-", "URLs of pages that may have changed; - reads them from stdin, one per line.")
     ],
     source: Annotated[
-        str, option("NAME", "The source of the hint, such as cms or indexnow. The accuracy of each is measured.")
+        str, option("NAME", "The source of the hint, such as cms or indexnow. The accuracy of each source is measured.")
     ] = "push",
-    at: At = None,
+    at: Annotated[
+        datetime | None, time_option("The time of the change: ISO 8601, default time zone UTC. Default: now.")
+    ] = None,
     as_json: Json = False,
 ) -> int:
     """Report that pages may have changed, without forcing a revisit.
 
     How much sooner the pages are revisited depends on how often earlier hints of this source were right in the domain.
-    If a source has never missed a change, pages without a hint are revisited later. URLs that are not stored yet are
-    added as new pages. --at is the time of the change. To force a revisit, use `recrawl refresh`.
+    If the hints of a source miss few changes, pages without a hint are revisited later. URLs that are not stored yet
+    are added as new pages. To force a revisit, use `recrawl refresh`.
 
     Examples:
 

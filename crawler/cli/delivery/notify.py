@@ -173,7 +173,7 @@ def remove(number: Number, as_json: Json = False) -> None:
 
 @app.command()
 def pause(number: Number, as_json: Json = False) -> None:
-    """Pause a subscription. Changes found before the pause wait and are sent when you resume it.
+    """Pause a subscription. Unsent changes found before are kept, and sent when you resume the subscription.
 
     Examples:
 
@@ -345,9 +345,9 @@ def dead(
 
 @app.command()
 def redeliver(letters: Letters = None, every_one: EveryOne = False, as_json: Json = False) -> int:
-    """Send dead letters again, with the next `recrawl notify run` or by the local stack.
+    """Queue dead letters to be sent again, by the next `recrawl notify run` or by the local stack.
 
-    Other messages that wait for the same receivers are then also tried again, without waiting for their next attempt.
+    Other waiting messages for the same receivers are then tried at once, too.
 
     Examples:
 

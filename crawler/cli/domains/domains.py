@@ -212,8 +212,8 @@ def reset_clock(domain: DomainNames, as_json: Json = False) -> None:
     """Repair a domain that was crawled with a clock in the future.
 
     A domain is never crawled before the time of its last visit. After a crawl with a wrong clock, or with `--at` in the
-    future, it would wait until then. This command sets the time of such visits to now and keeps everything else; the
-    intervals until the next visits stay the same.
+    future, that time is in the future, and the domain waits for it. This command sets the time of such visits to now.
+    The intervals until the next visits stay the same.
 
     Examples:
 
@@ -223,7 +223,7 @@ def reset_clock(domain: DomainNames, as_json: Json = False) -> None:
     lines = [
         f"{each.authority} has no visit in the future: nothing changed"
         if last_visit_at is None
-        else f"{each.authority}: visits up to {format_instant(last_visit_at)} now have the current time"
+        else f"{each.authority}: visits in the future, up to {format_instant(last_visit_at)}, were set to now"
         for each, last_visit_at in last_visits
     ]
     print_outcome({"reset": {each.authority: at for each, at in last_visits}}, "\n".join(lines), as_json=as_json)

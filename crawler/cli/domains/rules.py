@@ -65,7 +65,7 @@ def add(
     ] = None,
     watch: Annotated[list[str] | None, option("SELECTOR", "Compare only these elements. Can be repeated.")] = None,
     ignore_text: Annotated[
-        list[str] | None, option("REGEX", "Ignore text that matches, block by block. Can be repeated.")
+        list[str] | None, option("REGEX", "Ignore the parts of a block's text that match. Can be repeated.")
     ] = None,
     render: Annotated[RenderMode | None, option("WHEN", "Render in a browser: auto, always or never.")] = None,
     first: Annotated[bool, flag("--first", "Insert before all other rules. Default: after them.")] = False,
@@ -74,7 +74,7 @@ def add(
 ) -> None:
     """Add a rule for the pages of a domain that match a pattern.
 
-    A rule with the same pattern is replaced: in its place, or before all other rules with --first.
+    A rule with the same pattern is replaced. The new rule takes its place, or with --first, the first place.
 
     Several rules can match a page. For each interval, the weight and --render, the first matching rule that sets it
     wins. The --max-pages of all matching rules apply, and --once applies if any of them sets it. Budgets and politeness

@@ -16,12 +16,12 @@ from crawler.format.values import format_bytes, format_count, format_instant, fo
 from crawler.json_lines import get_field_values
 
 METHOD_NOTE = """The SimHash distance of two versions measures the magnitude of a change, which affects how soon the
-page is revisited. If they have proved reliable, Content-Length and Last-Modified can show that the page is unchanged
-before its body is fetched."""
-MAX_EDITS = 3  # blocks of the last change
+page is revisited. Content-Length and Last-Modified, if they have proved reliable, can show before the body is fetched
+that the page is unchanged."""
+MAX_EDITS = 3  # shown blocks of the last change
 
-MIN_SHOWN_DAYS = 0.5  # difference between the site's activity and the calendar
-MIN_SHOWN_PAGES = 0.05  # new pages per change
+MIN_SHOWN_DAYS = 0.5  # minimum shown difference between the site's activity and the calendar
+MIN_SHOWN_PAGES = 0.05  # minimum shown number of new pages per change
 # The facts that are shown without --why.
 PLAIN_FACTS = {
     *("URL", "Title", "List", "State", "Next", "Domain", "Fresh", "Rules", "Importance", "Last visit"),
@@ -79,15 +79,16 @@ def _format_activity(page: app.PageFacts) -> str:
     if abs(page.activity_ahead) < MIN_SHOWN_DAYS:
         return ""
     more = "more" if page.activity_ahead > 0 else "less"
-    return f"{abs(page.activity_ahead):.1f} days {more} than usual since the last successful visit, on its other pages"
+    span = f"{abs(page.activity_ahead):.1f} days"
+    return f"{span} {more} than usual on the site's other pages, since the last successful visit"
 
 
 def _list_facts(about: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails) -> list[tuple[str, str]]:
     stored, ordering = about.known, about.domain.settings.ordering
     exclusion = about.refused if page.state is not app.State.EXCLUDED else ""
     duplicates = f"shared by {format_count(page.duplicates, 'page')} with the same text" if page.duplicates else ""
-    never_read = page.state is app.State.FETCHED and page.version == 0 and page.failures
-    state = "failing, never read" if never_read else page.state.value
+    never_succeeded = page.state is app.State.FETCHED and page.version == 0 and page.failures
+    state = "failing, no successful visit yet" if never_succeeded else page.state.value
     reason = format_reason(page.reason) if page.reason else f"status {page.status}" if page.status else ""
     return [
         ("URL", page.url),
@@ -130,10 +131,10 @@ def _list_facts(about: app.UrlExplanation, page: app.PageFacts, details: app.Pag
 
 
 def _show_explanation(about: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails, *, why: bool) -> None:
-    """Print the facts. why: also print rates, values and cash, and the pages that link to it and pass cash to it."""
+    """Print the facts. why: also print rates, values and cash, and the pages that link to this one."""
     show_facts(fact for fact in _list_facts(about, page, details) if why or fact[0] in PLAIN_FACTS)
     if why:
-        _show_linkers(about.known, is_paid=page.cash is not None)
+        _show_linkers(about.known, gets_cash=page.cash is not None)
     if about.known.visits:
         say("\nPast visits")
         _show_visits(about.known, why=why)
@@ -167,7 +168,7 @@ def _format_value(explanation: app.UrlExplanation) -> str:
     if explanation.value is None or explanation.known.terms is None:
         return ""
     shadow_price = explanation.known.terms.shadow_price
-    return f"{explanation.value:.3g} importance x days now; the page is due when it reaches {shadow_price:.3g}"
+    return f"{explanation.value:.3g} importance x days now; the page is due when the value reaches {shadow_price:.3g}"
 
 
 def _format_freshness(explanation: app.UrlExplanation, page: app.PageFacts) -> str:
@@ -176,7 +177,7 @@ def _format_freshness(explanation: app.UrlExplanation, page: app.PageFacts) -> s
     was = format_instant(page.last_good_at)
     if page.failures and page.status in {404, 410}:
         return f"0%: the server returned {page.status} at {format_instant(page.last_visit_at)}; the copy is from {was}"
-    return f"{format_share(explanation.fresh)} probability that it is unchanged since {was}"
+    return f"{format_share(explanation.fresh)} probability that the page is unchanged since {was}"
 
 
 def _format_importance(explanation: app.UrlExplanation, page: app.PageFacts) -> str:
@@ -202,7 +203,7 @@ def _format_cash(page: app.PageFacts) -> str:
     return f"{cash}\nhistory {page.history:,.0f}; {clocks}"
 
 
-def _show_linkers(stored: app.Explanation, *, is_paid: bool) -> None:
+def _show_linkers(stored: app.Explanation, *, gets_cash: bool) -> None:
     if not stored.linking_pages:
         return
     say("")
@@ -211,7 +212,7 @@ def _show_linkers(stored: app.Explanation, *, is_paid: bool) -> None:
             "linked from": linker.url,
             "importance": f"{linker.importance:.2f}" if linker.importance is not None else "-",
             "links": str(linker.outlinks),
-            "passes": f"{linker.passed_importance:.3f}" if linker.passed_importance is not None and is_paid else "-",
+            "passes": f"{linker.passed_importance:.3f}" if linker.passed_importance is not None and gets_cash else "-",
         }
         for linker in stored.linking_pages
     )
@@ -230,7 +231,7 @@ def _print_untracked(explanation: app.UrlExplanation | app.UnknownUrl, *, as_jso
         return
     say(f"{explanation.url} is not tracked: {reason}")
     if stored is not None:
-        _show_linkers(stored, is_paid=False)
+        _show_linkers(stored, gets_cash=False)
 
 
 def _describe(about: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails) -> dict[str, object]:

@@ -14,7 +14,9 @@ from crawler.cli.options import At, Json, PageUrl, Top, argument, flag, option
 def versions(
     url: PageUrl,
     limit: Top = 50,
-    why: Annotated[bool, flag("--why", "Also show which parts changed, and the SimHash distance.")] = False,
+    why: Annotated[
+        bool, flag("--why", "Also show which parts changed, and the SimHash distance from the version before.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """List the versions of a page, newest first, with their times and change magnitudes.
@@ -61,14 +63,16 @@ def diff(
         str | None,
         option(
             "VERSION|SPAN|DAY",
-            "The old version: its number, a span (7d ago) or a day. Default: the version before --to.",
+            "The old version: its number, a span before now (7d) or a day. Default: the version before --to.",
             "--from",
         ),
     ] = None,
     after: Annotated[
         str | None,
         option(
-            "VERSION|SPAN|DAY", "The new version: its number, a span (7d ago) or a day. Default: the newest.", "--to"
+            "VERSION|SPAN|DAY",
+            "The new version: its number, a span before now (7d) or a day. Default: the newest.",
+            "--to",
         ),
     ] = None,
     context: Annotated[int, option("N", "Number of unchanged blocks shown around each change.", min=0, max=1000)] = 1,
@@ -77,8 +81,8 @@ def diff(
     """Show the differences between two versions of a page, word by word. Default: the last two versions.
 
     Removed words are red or [-marked-], new words are green or {+marked+}. A block is marked with ~ if it
-    changed, + if it was added, - if it was removed, and > if it moved. Known noise and text that a rule ignores are
-    marked as noise.
+    changed, + if it was added, - if it was removed, and > if it moved. Blocks that differ only by known noise, or in
+    parts that a rule ignores, are marked "(ignored)".
 
     Examples:
 
@@ -107,8 +111,8 @@ def explain(
         bool,
         flag(
             "--why",
-            "Also show the value of a visit, the change-rate estimate, the cash (docs/importance.md) and the pages "
-            "that link to it.",
+            "Also show the value of a visit, the change-rate estimate, the cash (docs/importance.md), and which "
+            "pages link to the URL.",
         ),
     ] = False,
     at: At = None,
@@ -137,8 +141,9 @@ def try_page(
 ) -> int:
     """Fetch one page without recording it, and show which blocks would be compared, which are masked, and why.
 
-    For a fetched page, this also shows the differences from its last version, and which of them count as a change. The
-    request respects robots.txt and the domain's scope, delay and budget. Exit code 1 if the page could not be fetched.
+    If a version of the page is stored, the differences from the last version are shown, too, and which of them count
+    as a change. The request respects robots.txt and the domain's scope, delay and budget. Exit code 1 if the page could
+    not be fetched.
 
     Examples:
 

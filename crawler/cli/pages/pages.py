@@ -137,8 +137,8 @@ def duplicates(
     """List groups of pages whose main texts are nearly the same, largest groups first.
 
     With a URL that has a path, list the near duplicates of that page. Near duplicates stay separate pages. Pages whose
-    main texts are identical at three or more visits share one schedule ("shared"). Pages with less than 100 bytes of
-    main text are not compared.
+    main texts are identical can share one schedule, which is shown as "shared" (docs/duplicates.md). Pages with less
+    than 100 bytes of main text are not compared.
 
     Examples:
 

@@ -10,7 +10,7 @@ from crawler.app.running.maintenance import check_plugins
 from crawler.cli.output import get_stdout, make_printable, pick_fields, print_json, say, show_facts, show_table
 from crawler.cli.session import DONE, PROBLEM, run_on_database, settings
 from crawler.errors import BadInput
-from crawler.format.reasons import NO_NEWS_WORDS, RENDERING_WORDS
+from crawler.format.reasons import MASK_REASON_WORDS, RENDERING_WORDS
 from crawler.format.values import format_bytes, format_count, format_instant
 
 MAX_SHOWN_CHARS = 400  # per block
@@ -62,7 +62,7 @@ def _show_result(result: app.TryResult) -> None:
     )
     if differences:
         say("")
-        counted = [f"no: {NO_NEWS_WORDS[reason]}" if reason else "yes" for _, reason in differences]
+        counted = [f"no: {MASK_REASON_WORDS[reason]}" if reason else "yes" for _, reason in differences]
         rows = [(counts, *_format_row(each)) for counts, (each, _) in zip(counted, differences, strict=True)]
         show_table(["counts", "part", "before", "after"], rows)
     if result.second_fetches:
@@ -156,8 +156,8 @@ def _format_block(block: app.ExplainedBlock) -> Text:
 
 def _format_why(block: app.ExplainedBlock) -> str:
     if block.why is app.MaskReason.RULE:
-        return f"  <- {NO_NEWS_WORDS[block.why]}" + (f": {block.rule}" if block.rule else "")
-    reasons = [NO_NEWS_WORDS[block.why], f"a rule ignores part of it: {block.rule}" if block.rule else ""]
+        return f"  <- {MASK_REASON_WORDS[block.why]}" + (f": {block.rule}" if block.rule else "")
+    reasons = [MASK_REASON_WORDS[block.why], f"a rule ignores part of it: {block.rule}" if block.rule else ""]
     return "".join(f"  <- {each}" for each in reasons if each)
 
 

@@ -27,7 +27,7 @@ def changes(
     limit: Annotated[
         int | None, option("N", "Maximum number of changes. Default: 20, or 1000 with --json.", min=1, max=1_000_000)
     ] = None,
-    diff: Annotated[bool, flag("--diff", "Show up to 50 changed blocks per page, with more of their text.")] = False,
+    diff: Annotated[bool, flag("--diff", "Show up to 50 changed blocks per change, with more of their text.")] = False,
     follow: Annotated[
         bool, flag("--follow", "Keep running and print changes as they are found, until Ctrl-C.", short="-f")
     ] = False,

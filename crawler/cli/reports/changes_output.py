@@ -26,13 +26,13 @@ def show_newest(query: app.ChangesQuery, *, top: int | None, at: datetime | None
     for item in newest.items:
         say("")
         show_change(item, now=newest.at, diff=diff, why=why)
-    first = newest.counts.get(app.EventKind.ADDED, 0)
-    is_folded = first and all(item.change is not app.EventKind.ADDED for item in newest.items)
+    added = newest.counts.get(app.EventKind.ADDED, 0)
+    is_folded = added and all(item.change is not app.EventKind.ADDED for item in newest.items)
     if is_folded:
         say("")
         what = query.what or query.domain
-        say(f"{format_count(first, 'page')} added: recrawl changes{f' {what}' if what else ''} --kind added")
-    _show_next(newest, remaining=sum(newest.counts.values()) - len(newest.items) - (first if is_folded else 0))
+        say(f"{format_count(added, 'page')} added: recrawl changes{f' {what}' if what else ''} --kind added")
+    _show_next(newest, remaining=sum(newest.counts.values()) - len(newest.items) - (added if is_folded else 0))
 
 
 def print_changes_json(query: app.ChangesQuery, *, top: int | None, at: datetime | None, diff: bool) -> None:

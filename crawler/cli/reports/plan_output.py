@@ -14,8 +14,8 @@ from crawler.format.values import format_share, format_span, format_when
 from crawler.json_lines import get_field_values
 
 COLUMNS = ("importance", "pages", "min value", "budget", "requests/day", "fresh", "age")
-POLICIES = ("revisit policy", "requests/day", "fresh", "age")
-STEPS = ("", "budget", "min value", "requests/day", "fresh", "age", "longest interval")
+POLICY_COLUMNS = ("revisit policy", "requests/day", "fresh", "age")
+STEP_COLUMNS = ("", "budget", "min value", "requests/day", "fresh", "age", "longest interval")
 
 
 def show_plans(*, only: str | None, at: datetime | None, as_json: bool) -> None:
@@ -123,7 +123,7 @@ def _show_facts(forecast: reports.Forecast) -> None:
     )
     remark("Fresh and age are long-term averages of fetched pages at each budget; recrawl report shows the present.")
     say("")
-    show_table(STEPS, map(_format_step_row, forecast.steps), right=STEPS[1:])
+    show_table(STEP_COLUMNS, map(_format_step_row, forecast.steps), right=STEP_COLUMNS[1:])
     say("")
     if forecast.points_for_tenth is not None:
         say(f"10% more requests would raise freshness by {forecast.points_for_tenth:.1f} percentage points")
@@ -140,7 +140,7 @@ def _show_facts(forecast: reports.Forecast) -> None:
         say(f"* Exceeds the shared budget of all domains ({forecast.overall:,.0f} per day)")
     if forecast.policies:
         say("")
-        show_table(POLICIES, [_format_policy_row(each) for each in forecast.policies], right=POLICIES[1:])
+        show_table(POLICY_COLUMNS, [_format_policy_row(each) for each in forecast.policies], right=POLICY_COLUMNS[1:])
     show_plots([("plan", _make_chart(forecast))])
 
 
@@ -161,13 +161,13 @@ def _format_shadow_price(forecast: reports.Forecast) -> str:
     if not forecast.budget:
         return ""
     planned = _format_price_figures(forecast.shadow_price)
-    today = _format_price_figures(forecast.current_plan.expected.shadow_price)
+    replanned = _format_price_figures(forecast.current_plan.expected.shadow_price)
     when = "the default: it was never planned"
     if forecast.planned_at:
         when = f"planned {format_when(forecast.planned_at, now=forecast.at)}"
     if forecast.price_correction != 1:
         when += f", corrected by a factor of {forecast.price_correction:.3g} for today's requests"
-    new = f"; a new plan would set {today}" if today != planned else ""
+    new = f"; a new plan would set {replanned}" if replanned != planned else ""
     return f"{_format_price_figures(forecast.shadow_price_in_force)}, {when}{new}"
 
 

@@ -16,9 +16,14 @@ from crawler.format.trust import format_trust
 from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_span, format_when
 from crawler.json_lines import get_field_values
 
-FAILED_NOTE = " without a usable response: no response, an error such as 404, or a temporary redirect"
+FAILED_NOTE = (
+    " without a usable response: none, an error such as 404, a redirect that is temporary or not yet confirmed, "
+    "or a withheld response"
+)
 COUNTS = ("fetched", "unfetched", "gone", "dead links", "moved", "visits")  # columns with a field of the same name
-WITHHELD_NOTE = " with new content that may be an error page; within two days, it is accepted or the page is gone"
+WITHHELD_NOTE = (
+    " with new content that may be an error page; within two days, recrawl accepts it or reports the page gone"
+)
 
 
 def show_reports(text: str | None, *, days: float, at: datetime | None, as_json: bool) -> None:
@@ -87,7 +92,7 @@ def _list_facts(full_report: reports.FullReport) -> list[tuple[str, str]]:
         ("Fresh (equal weights)", format_share(report.freshness_plain)),
         ("Audits", _format_agreement(calibration.audits) or "none yet; run recrawl audit"),
         ("Scheduled visits", _format_agreement(calibration.scheduled)),
-        ("Oldest visit", format_when(report.oldest_visit_at, now=report.at)),
+        ("Oldest last visit", format_when(report.oldest_visit_at, now=report.at)),
         ("Fetched", format_count(report.fetched, "page")),
         ("Unfetched", f"{report.unfetched}{deferred}"),
         ("Gone", str(report.gone)),

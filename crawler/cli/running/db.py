@@ -45,7 +45,7 @@ def upgrade(
 
 @app.command()
 def check(as_json: Json = False) -> int:
-    """Check the consistency of the database: cash, page states, versions and changes.
+    """Check the consistency of the database: cash (docs/importance.md), page states, versions and changes.
 
     Exit code 1 if an inconsistency is found.
 
@@ -134,11 +134,13 @@ def sql(
     write: Write = False,
     limit: Top = 100,
     csv: Annotated[
-        bool, flag("--csv", "Print all rows as CSV, with text escaped that a spreadsheet would run as a formula.")
+        bool, flag("--csv", "Print all rows as CSV. Text that a spreadsheet would run as a formula is escaped.")
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Run one SQL statement and print its rows. docs/sql.md lists the views that you can query.
+
+    --limit applies to the table only; --csv and --json print all rows.
 
     Examples:
 

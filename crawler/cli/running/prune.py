@@ -22,7 +22,7 @@ def prune(
         bool,
         flag(
             "--give-back",
-            "Return freed disk space to the system. This rewrites the tables (VACUUM FULL) and locks each meanwhile.",
+            "Return freed disk space to the system. This rewrites each table (VACUUM FULL), which is locked meanwhile.",
         ),
     ] = False,
     as_json: Json = False,
@@ -30,8 +30,8 @@ def prune(
     """Delete the contents of old versions, and old visits and changes, by the retention settings of each domain.
 
     Set the retention with `recrawl domains set DOMAIN --keep-versions 20 ...`. The texts, headers and bodies of older
-    versions are deleted except for one per day, week and month; their dates and changes are kept. Visits older than a
-    week are packed to a quarter of their size. The newest version of a page keeps its contents.
+    versions are deleted, but one version per day, week and month stays whole, as does the newest. Times and changes of
+    versions stay. Visits older than eight days are packed to a quarter of their size.
 
     Ages are measured from the domain's last visit, so a domain that is not crawled loses nothing. The local stack
     prunes every night. You can run this during a crawl, and interrupt it at any time.

@@ -21,7 +21,7 @@ def deploy(
 ) -> None:
     """Prepare the database and the Prefect server for workers.
 
-    Run it once per version, before the workers start. It is safe to run it again.
+    Run this once per version of recrawl, before the workers start. Repeating it does no harm.
 
     Examples:
 
@@ -38,7 +38,7 @@ def server(
         str,
         option(
             "ADDRESS",
-            "The IP address to listen on. With an address that is not loopback, the network can connect.",
+            "The IP address to listen on. With an address other than loopback, other machines can connect.",
             parser=values.parse_ip_address,
         ),
     ] = "127.0.0.1",

@@ -32,7 +32,7 @@ def run_sql(statement: str, *, may_write: bool, top: int, as_csv: bool, as_json:
             if as_csv and result.columns:
                 _write_csv_row(result.columns)
             fetched_rows: list[Sequence[Any]] = []
-            async with aclosing(result.rows) as rows:  # type: ignore[type-var]  # they are a generator's
+            async with aclosing(result.rows) as rows:  # type: ignore[type-var]  # rows is a generator
                 async for row in rows:
                     if as_csv:
                         _write_csv_row(row)

@@ -105,11 +105,12 @@ def serve(
     host: Annotated[
         str,
         option(
-            "ADDRESS", "The IP address to listen on. With an address that is not loopback, the network can connect."
+            "ADDRESS", "The IP address to listen on. With an address other than loopback, other machines can connect."
         ),
     ] = "127.0.0.1",
     port: Annotated[
-        int | None, option("N", "The port to listen on. Default: 4280, or any free port.", min=1, max=65_535)
+        int | None,
+        option("N", "The port to listen on. Default: 4280, or a free one if it is in use.", min=1, max=65_535),
     ] = None,
     quiet: Annotated[bool, flag("--quiet", "Do not print the login link; recrawl ui prints it on demand.")] = False,
     as_json: Json = False,
@@ -145,7 +146,7 @@ def serve(
     )
 
 
-def mcp(as_json: Json = False) -> None:
+def mcp(as_json: Annotated[bool, flag("--json", "Not accepted: the output is always JSON-RPC.")] = False) -> None:
     """Serve the crawled pages to a language model over the Model Context Protocol, on stdin and stdout.
 
     The tools search, text, changes and freshness are read-only. The MCP client starts this command, so add it to the

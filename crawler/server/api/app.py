@@ -29,7 +29,7 @@ MAX_CONCURRENT = 2  # requests at once; the other database connections are for t
 DEADLINE_S = 30.0  # time limit of one response
 MAX_QUERY_BYTES = 16 << 10
 PER_SECOND, BURST = 20.0, 40.0  # requests with one token; all requests without a valid token share one limit
-BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="recrawl tokens add NAME")
+BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="Create a token with recrawl tokens add NAME.")
 
 log = logging.getLogger("recrawl.api")
 

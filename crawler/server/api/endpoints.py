@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Items(Generic[T]):
-    """One page of a list. next: the cursor of the next page; null at the end."""
+    """A part of a list. next: the cursor of the next part; null at the end."""
 
     items: Sequence[T]
     next: str | None
@@ -48,7 +48,7 @@ class DomainItem:
 class PageItem:
     """A page with its newest version.
 
-    status: the HTTP status of the last fetch.  version_at: when the version was first seen.  seen_at: the last
+    status: the HTTP status of the last fetch, or null.  version_at: when the version was first seen.  seen_at: the last
     successful fetch.  changed_at: the last change, or null.  importance: relative to the domain's mean of 1.  digest:
     the digest of the body, in hexadecimal.  text: the main text, or null if it was not requested.
     """
@@ -110,7 +110,7 @@ KIND = Query(description="Only these kinds of change, separated by commas, such 
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """The endpoints over one store. The method names are the paths; OpenAPI has their docstrings and annotations.
+    """The endpoints for one store. The method names are the paths; OpenAPI has their docstrings and annotations.
 
     home: the folder of the tokens and the search index.  now: returns the current time.  request_index: requests an
     update of the search index and returns the error of the last update, or an empty string.
@@ -151,7 +151,7 @@ class Api:
         text: Annotated[bool, Query(description="Include the main text of each page.")] = False,
         limit: Annotated[int, _build_limit_query(MAX_PAGES, f" With texts, at most {MAX_TEXTS}.")] = 100,
     ) -> Items[PageItem]:
-        """List the fetched pages of a domain, in the order of their keys."""
+        """List the fetched pages of a domain, in a fixed order."""
         count, max_chars = (min(limit, MAX_TEXTS), MAX_CHARS) if text else (limit, None)
         found, start = await get_domain(self.db, domain), PageKey(bytes.fromhex(after))
         pages, last = await page_texts.read_texts(self.db, found, after=start, max_count=count, max_chars=max_chars)

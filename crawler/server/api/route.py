@@ -22,7 +22,7 @@ def is_api_path(path: str) -> bool:
 
 @dataclass(frozen=True)
 class ApiOnDemand:
-    """An ASGI application that builds the API at its first request, from the same fields as `endpoints.Api`."""
+    """An ASGI application that builds the API at its first request, with its own fields as those of `endpoints.Api`."""
 
     db: AppDatabase
     home: Path

@@ -22,7 +22,7 @@ from crawler.format.values import format_count
 from crawler.server.ui.links import SERVER_LINKS
 
 # The settings that the forms "Add a domain" and "Budget and freshness target" may set.
-OFFERED = ("budget_per_day", "target_freshness", "max_age", "bytes_per_day")
+TARGET_SETTINGS = ("budget_per_day", "target_freshness", "max_age", "bytes_per_day")
 MAX_DIGITS = 10
 
 
@@ -50,7 +50,7 @@ async def add_domain(db: AppDatabase, form: Form, at: datetime) -> Outcome:
     address = form.get("url", "").strip()
     if not address:
         raise BadInput("enter a web address, such as https://docs.example.com")
-    values = _parse_settings({name: form[name] for name in OFFERED if name in form})
+    values = _parse_settings({name: form[name] for name in TARGET_SETTINGS if name in form})
     if form.get("allow_private"):
         values["allow_private"] = True
     (added,) = await domains.add_domains(db, [address], SettingsPatch(values), at=at)
@@ -64,7 +64,7 @@ async def add_domain(db: AppDatabase, form: Form, at: datetime) -> Outcome:
 async def set_domain(db: AppDatabase, form: Form, at: datetime) -> Outcome:
     """Set a domain's budget and target as typed; an empty field restores the default."""
     domain = await find_domain(db, form.get("name", ""))
-    return await _change_settings(db, domain, {name: form[name] for name in OFFERED if name in form}, at=at)
+    return await _change_settings(db, domain, {name: form[name] for name in TARGET_SETTINGS if name in form}, at=at)
 
 
 async def set_setting(db: AppDatabase, form: Form, at: datetime) -> Outcome:
@@ -105,13 +105,13 @@ async def set_paused(db: AppDatabase, form: Form, _at: datetime, *, paused: bool
 
 
 async def refresh(db: AppDatabase, form: Form, _at: datetime) -> Outcome:
-    """Make the pages under a prefix due now. Raises BadInput."""
+    """Make the pages whose URL starts with a prefix due now. Raises BadInput."""
     domain = await find_domain(db, form.get("name", ""))
     refreshed = await refresh_pages(db, domain.authority, prefix=form.get("prefix", "").strip())
     run_url = await _start_run(db, domain, refreshed.prefix)
     verb = "is" if refreshed.pages == 1 else "are"
-    what = f"{format_count(refreshed.pages, 'page')} under {refreshed.prefix} {verb} due now"
-    then = f"no worker process is running, so run {refreshed.command} or recrawl up"
+    what = f"{format_count(refreshed.pages, 'page')} whose URL starts with {refreshed.prefix} {verb} due now"
+    then = f"no local stack is running, so run {refreshed.command} or recrawl up"
     if refreshed.wait is not None and refreshed.wait.reason.is_obstacle:
         then = f"they have to wait: {domain.authority} {format_wait(refreshed.wait, domain, now=datetime.now(UTC))}"
     elif run_url:
@@ -188,7 +188,7 @@ def parse_number(typed: str) -> int:
 
 
 async def _start_run(db: AppDatabase, domain: Domain, prefix: Url) -> str:
-    """Start a crawl run of these pages in the local stack and return its address; empty without a running stack."""
+    """Start a crawl run of the pages under a prefix in the local stack; return its address, or "" without a stack."""
     try:
         return await asyncio.to_thread(start_recrawl, db.settings, domain, prefix) or ""
     except StackFailed:

@@ -126,7 +126,7 @@ def build_traffic_plot(hours: Sequence[TrafficHour], *, until: datetime) -> Plot
 
 
 VALUE_HINTS = {SettingKind.FLAG: "yes or no", SettingKind.TEXTS: "one per line"}
-OFFERED_SETTINGS = tuple(  # in the form "Change a setting": the setting, its title, and the format of its value
+FORM_SETTINGS = tuple(  # in the form "Change a setting": the setting, its title, and the format of its value
     (
         each,
         f"{each.label} ({get_option_name(each)})",

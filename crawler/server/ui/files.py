@@ -17,7 +17,7 @@ from crawler.server.ui.render import render_changes_page, render_domain_page, re
 
 MAX_CHANGES = 200  # changes in changes.html
 MAX_DOMAIN_CHANGES = 5  # changes on the page of a domain; the home page has twice as many
-MAX_PAGES = 200  # pages of a domain that get a file: recently changed, likely stale, failing
+MAX_PAGES = 200  # pages of a domain that get a file: recently changed, likely stale, failing, gone ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class WriteResult:
 
 
 async def write_pages(db: AppDatabase, domains: Sequence[Domain], folder: Path, *, at: datetime) -> WriteResult:
-    """Write the web UI of these domains to a folder. Raises CrawlerError if the folder cannot be written."""
+    """Write the web UI of these domains to a folder. Raises CrawlerError if a file cannot be written."""
     cards = [card for domain in domains if (card := await summarize_domain(db, domain, at=at)) is not None]
     all_facts = [await examine_domain(db, card) for card in cards]
     items = {}

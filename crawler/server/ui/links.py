@@ -48,7 +48,7 @@ def build_history_url(origin: str, url: Url) -> str:
 
 
 def _make_slug(text: str) -> str:
-    """Return a unique file name for a text: its first letters and a hash."""
+    """Return a unique file name for a text, without extension: its first letters and a hash."""
     readable = "".join(c if c.isascii() and c.isalnum() else "-" for c in text.partition("://")[2] or text)
     return f"{readable[:40].strip('-').lower()}-{blake2b(text.encode(), digest_size=6).hexdigest()}"
 

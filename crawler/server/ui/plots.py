@@ -12,7 +12,7 @@ CHARACTER_WIDTH = 6.6  # pixels, on average
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The size of a drawing in pixels; it shrinks as a whole where less space is available."""
+    """The size of a drawing in pixels. Browsers scale the drawing down where less space is available."""
 
     width: int
     height: int
@@ -55,7 +55,8 @@ class Line:
 class Plot:
     """Lines over common axes. summary: the text alternative for screen readers.
 
-    low, high: the range of the y axis; None to fit the points.  has_times: whether x is a time, in seconds since 1970.
+    low, high, x_range: the ranges of the y and x axes; None to fit the points.  has_times: whether x is a time, in
+    seconds since 1970.
     """
 
     title: str

@@ -28,7 +28,7 @@ class FlashMessage:
 class Viewer:
     """The viewer of a page. csrf_token: the token in their forms; empty on pages without forms.
 
-    notice: the outcome of the form that they sent last; None if it was already shown.
+    notice: the outcome of the form that they sent last; None if there is none to show.
     """
 
     csrf_token: str = ""
@@ -68,7 +68,7 @@ def render_domain_page(
         staleness=domain_plots.build_staleness_plot(facts, links),
         budget=domain_plots.build_budget_plot(facts.forecast) if facts.forecast else None,
         sources=BUDGET_SOURCES,
-        offered=domain_plots.OFFERED_SETTINGS,
+        offered=domain_plots.FORM_SETTINGS,
         traffic=domain_plots.build_traffic_plot(hours, until=facts.at) if hours else None,
     )
 

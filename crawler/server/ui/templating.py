@@ -13,7 +13,7 @@ from crawler import __version__
 from crawler.app.pages import NEVER, BlockStatus, PageLine, get_path_and_query
 from crawler.app.try_page import Change, ExplainedBlock
 from crawler.format.axes import format_tick
-from crawler.format.reasons import EVIDENCE_WORDS, HTTP_PREFIX, NO_NEWS_WORDS, format_reason
+from crawler.format.reasons import EVIDENCE_WORDS, HTTP_PREFIX, MASK_REASON_WORDS, format_reason
 from crawler.format.reports import format_step
 from crawler.format.values import format_bytes, format_count, format_rate, format_share, format_span, sanitize_text
 from crawler.server.ui import diffs
@@ -43,7 +43,7 @@ def render_relative(at: datetime | None, now: datetime) -> Markup:
 
 
 def render_due(at: datetime | None, now: datetime) -> Markup:
-    """Return a due time relative to now: in 5 minutes, or overdue by 5 minutes."""
+    """Return a due time relative to now: in 5 minutes, overdue by 5 minutes, or never."""
     if at is None or at >= NEVER:
         return Markup("never")
     return _render_time(at, f"in {format_span(at - now)}" if at > now else f"overdue by {format_span(now - at)}")
@@ -99,7 +99,7 @@ def render_masked(block: ExplainedBlock) -> Markup:
 
 
 def make_printable(words: str) -> str:
-    """Replace characters that XML does not allow."""
+    """Replace unprintable characters, most of which XML does not allow."""
     return "".join(c if c.isprintable() else "\ufffd" for c in words)
 
 
@@ -110,7 +110,7 @@ def render_plot(plot: Plot, size: Size = WIDE) -> Markup:
 
 
 def hash_style(text: str) -> str:
-    """Return the hash by which a policy allows one inline style sheet (CSP 3, section 6.7.2.3)."""
+    """Return the hash with which a content security policy allows an inline style sheet (CSP 3, section 6.7.2.3)."""
     return b64encode(sha256(text.encode()).digest()).decode()
 
 
@@ -158,7 +158,7 @@ def get_environment() -> Environment:
         "diffs": diffs,
         "kind_names": KIND_NAMES,
         "periods": SPANS,
-        "mask_reasons": NO_NEWS_WORDS,
+        "mask_reasons": MASK_REASON_WORDS,
         "BlockStatus": BlockStatus,
     }
     return env
