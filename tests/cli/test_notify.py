@@ -16,6 +16,7 @@ import pytest
 from crawler.runtime.background_processes import WORKER, end_processes, start_child
 from crawler.runtime.machine import ensure_private_folder
 from tests.commands import RECRAWL, Done, Recrawl, Site, command, environ
+from tests.databases import execute
 from tests.patience import PATIENCE_S
 
 FLOUR = "The mill by the river opens at nine and sells flour to whoever asks for it on a"
@@ -87,7 +88,9 @@ def test_a_crawl_notifies_subscribers_of_changes(shop: Site, recrawl: Recrawl, h
     assert len(hook.got) == 1
 
 
-def test_a_failing_target_does_not_fail_the_crawl_and_is_listed(shop: Site, recrawl: Recrawl, hook: Hook) -> None:
+def test_a_failing_target_does_not_fail_the_crawl_and_is_listed(
+    shop: Site, recrawl: Recrawl, hook: Hook, database_url: str
+) -> None:
     recrawl("notify", "add", hook.url, "--allow-private")
     hook.status = 500
     shop.page("/", text=f"{FLOUR} Friday.")
@@ -106,6 +109,8 @@ def test_a_failing_target_does_not_fail_the_crawl_and_is_listed(shop: Site, recr
     assert "1 change: status 500 (to try now: recrawl notify test 1)" in left_alone.complaint
     (waiting,) = recrawl("notify", "run", "--json").json["waiting"]
     assert (waiting["subscription"], waiting["changes"], waiting["reason"]) == (1, 1, "status 500")
+    execute(database_url, "UPDATE subscription SET resume_at = now() - interval '90 seconds'")
+    assert "(now)" in recrawl("notify", "list").out
     hook.status = 200
     assert recrawl("notify", "test", "1").code == 0
     assert recrawl("notify", "run").out == "1 change sent in 1 message\n"
@@ -284,6 +289,15 @@ def test_a_command_runs_only_in_its_own_home_and_others_explain_why(
     for said in (asked.complaint, listed.out, tried.complaint, in_json):
         assert "was added with another RECRAWL_HOME" in said
         assert "recrawl notify remove 1 and add it again with recrawl notify add" in said
+
+
+def test_a_secret_that_is_not_set_is_listed(recrawl: Recrawl) -> None:
+    added = recrawl("notify", "add", "env:MAIL_OF_TEST")
+    listed = recrawl("notify", "list")
+
+    assert (added.code, listed.code) == (0, 0)
+    for said in (added.err, listed.out):
+        assert "MAIL_OF_TEST is not set here: set it, or MAIL_OF_TEST_FILE, where notifications are sent" in said
 
 
 def test_secrets_that_the_running_worker_lacks_are_remarked(

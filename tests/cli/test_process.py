@@ -1,6 +1,7 @@
 """The command as a process: signals, concurrency, and the embedded Postgres."""
 
 import fcntl
+import io
 import json
 import os
 import pty
@@ -8,6 +9,7 @@ import select
 import signal
 import struct
 import subprocess
+import sys
 import termios
 import uuid
 from collections.abc import Iterator
@@ -17,6 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
+from crawler.cli.output import remark, show_table
 from crawler.runtime.postgres.cluster import find_running_postgres
 from tests.commands import RECRAWL, Done, Recrawl, Site, command, environ
 from tests.databases import execute
@@ -130,6 +133,7 @@ def test_on_a_terminal_a_bar_shows_how_far_it_is(
     assert b"3/3" in shown
 
 
+@pytest.mark.soak
 def test_the_embedded_postgres_runs_while_a_command_needs_it(site: Site, tmp_path: Path) -> None:
     crawled = command("crawl", site.url, "--allow-private", "--json", database_url=None, home=tmp_path)
     left = find_running_postgres(tmp_path)
@@ -256,6 +260,16 @@ def test_output_that_nothing_holds_is_one_line(tmp_path: Path) -> None:
     assert done.stderr == "recrawl: the output cannot be written: No space left on device\n"
 
 
+def test_a_remark_comes_after_the_table_in_a_pipe(recrawl: Recrawl, monkeypatch: pytest.MonkeyPatch) -> None:
+    buffered = io.TextIOWrapper(io.BytesIO())
+    monkeypatch.setattr(sys, "stdout", buffered)
+
+    show_table(["part"], [["worker"]])
+    remark("Next: recrawl up")
+
+    assert b"worker" in buffered.buffer.getvalue()
+
+
 @pytest.mark.parametrize(("arguments", "code"), [(["db", "url"], 0), (["no-such-command"], 2)])
 def test_complaints_that_nothing_holds_change_no_exit_code(
     arguments: list[str], code: int, database_url: str, tmp_path: Path
@@ -335,6 +349,7 @@ def test_a_database_with_other_tables_is_unchanged_without_an_upgrade(empty_data
     assert accepted.code == 0
 
 
+@pytest.mark.soak
 def test_missing_privileges_are_reported(
     recrawl: Recrawl, database_url: str, empty_database_url: str, tmp_path: Path
 ) -> None:
@@ -383,6 +398,15 @@ def test_another_table_with_our_name_is_a_one_line_error(empty_database_url: str
 
     assert done.code == 1
     assert "use another database" in done.complaint
+
+
+def test_a_schema_of_another_checkout_is_a_one_line_error(recrawl: Recrawl, database_url: str) -> None:
+    execute(database_url, "ALTER TABLE subscription RENAME TO watcher")
+
+    done = recrawl("notify", "list")
+
+    assert done.code == 1
+    assert 'another version of recrawl created the database (relation "subscription" does not' in done.complaint
 
 
 @pytest.mark.usefixtures("later_release")

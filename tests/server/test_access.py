@@ -60,7 +60,7 @@ def test_foreign_host_or_origin_is_rejected(visitor: Visitor) -> None:
 def test_forms_of_other_sites_have_no_effect(crawled: Site, visitor: Visitor, recrawl: Recrawl) -> None:
     found = CSRF_TOKEN.search(visitor.get("/").text)
     assert found is not None
-    fields = {"name": crawled.name, "url": f"{crawled.url}one", "text": "Rye", "prefix": "/", "pattern": "/"}
+    fields = {"name": crawled.name, "url": f"{crawled.url}one", "text": "Rye", "what": "/*", "pattern": "/"}
     own = {**fields, "csrf_token": found[1]}
     no_origin = {"Content-Type": "application/x-www-form-urlencoded"}
     without_origin = f"csrf_token={found[1]}&name={crawled.name}".encode()
@@ -126,6 +126,11 @@ def test_code_from_before_the_server_start_is_rejected() -> None:
 def test_code_of_another_key_is_rejected() -> None:
     authenticator = Authenticator("key", addresses=("http://127.0.0.1:1",), started_at=NOW)
     assert authenticator.exchange_code(Signer("other").create_token("enter", NOW), at=NOW) is None
+
+
+def test_login_link_without_a_server_creates_no_key(recrawl: Recrawl, tmp_path: Path) -> None:
+    assert recrawl("ui").code == 1
+    assert not (tmp_path / "run").exists()
 
 
 def test_other_commands_find_the_running_server(visitor: Visitor, recrawl: Recrawl) -> None:

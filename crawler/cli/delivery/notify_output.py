@@ -41,8 +41,8 @@ def show_subscription(subscription: notifications.Subscription, *, not_run_here:
     delivered, dead = "nothing yet", subscription.dead
     paused_since = format_when(subscription.paused_at, now=now)
     if subscription.failures:
-        is_retried = subscription.resume_at is not None and subscription.paused_at is None
-        again = f"; next attempt {format_when(subscription.resume_at, now=now)}" if is_retried else ""
+        resume_at = subscription.resume_at if subscription.paused_at is None else None
+        again = f"; next attempt {format_when(max(resume_at, now), now=now)}" if resume_at is not None else ""
         trouble = f"{format_count(subscription.failures, 'failure')} in a row, {subscription.last_error}{again}"
     if subscription.max_bytes < notifications.MAX_BYTES:
         limit = f"at most {format_bytes(subscription.max_bytes)}, because the receiver rejected larger ones (413)"
@@ -55,6 +55,7 @@ def show_subscription(subscription: notifications.Subscription, *, not_run_here:
             ("   sent", delivered),
             ("   waiting", format_count(subscription.waiting, "change") if subscription.waiting else ""),
             ("   failing", trouble),
+            ("   secrets", " ".join(notifications.list_missing_secrets(settings(), subscription))),
             ("   message size", limit),
             ("   not run here", not_run_here),
             ("   dead letters", f"{dead}: recrawl notify dead {subscription.id}" if dead else ""),
@@ -63,7 +64,7 @@ def show_subscription(subscription: notifications.Subscription, *, not_run_here:
 
 
 def remark_missing_secrets(subscription: notifications.Subscription) -> None:
-    """Print remarks about secrets of a subscription that a running local stack does not have."""
+    """Print remarks about secrets of a subscription that its deliveries do not have."""
     for sentence in notifications.list_missing_secrets(settings(), subscription):
         remark(sentence)
 
