@@ -24,6 +24,7 @@ WAYS: dict[str, Callable[[dict[str, int]], None]] = {
 }
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("way", [pytest.param(way, marks=[] if way == "kill -9" else pytest.mark.soak) for way in WAYS])
 def test_however_a_run_ends_nothing_of_it_is_left(way: str, tmp_path: Path) -> None:
     begun = tmp_path / "begun"

@@ -383,6 +383,7 @@ def test_a_domain_with_the_weekdays_policy_is_visited_on_the_next_working_day(
     assert run("plan", site.name, database_url=database_url).code == 0
 
 
+@pytest.mark.soak
 def test_an_unknown_revisit_policy_is_an_error_when_set_and_when_used(run: Run, site: Site, database_url: str) -> None:
     said = (
         "is not a revisit policy: use value, similarity, fixed with a duration such as 'fixed 7d', or an enabled plugin"

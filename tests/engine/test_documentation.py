@@ -28,6 +28,7 @@ def seconds_later(path: Path, seconds: int) -> None:
     os.utime(path, (then, then))
 
 
+@pytest.mark.soak
 async def test_three_crawls_of_real_documentation(database_url: str, tmp_path: Path) -> None:
     root = copied(corpus("postgresql-doc-15"), tmp_path / "site")
     expected = linked_pages(root)

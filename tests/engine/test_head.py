@@ -146,6 +146,7 @@ async def test_a_site_without_validators_whose_lengths_told_of_changes_is_spared
         assert await is_up_to_date(db, site, domain)
 
 
+@pytest.mark.soak
 async def test_a_length_that_begins_to_lie_is_found_within_20_revisits_and_the_change_caught(db: Database) -> None:
     site = Site()
     async with served(db, site) as domain:

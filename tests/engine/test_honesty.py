@@ -93,6 +93,7 @@ async def test_beside_an_etag_per_replica_the_date_alone_spares_the_bodies(db: D
         assert {asked.etag for asked in conditional} == {None}
 
 
+@pytest.mark.soak
 async def test_honest_challenges_restore_trust(db: Database) -> None:
     async with served(db, always_304, pages=12) as (site, domain):
         await recrawl(db, domain, at=site.at)

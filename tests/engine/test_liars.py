@@ -91,6 +91,7 @@ async def test_a_lie_of_a_new_domain_is_found_within_20_revisits_and_told_and_th
         assert await is_told(db, domain, lie)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in OF_EACH_KIND else pytest.mark.soak) for name in LIES]
 )

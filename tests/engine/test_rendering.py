@@ -300,6 +300,7 @@ async def test_a_page_whose_script_leads_elsewhere_has_moved(db: Database, tmp_p
     assert say("amber") in await text_of(db, domain, "/new.html")
 
 
+@pytest.mark.soak
 async def test_a_page_that_hangs_is_looked_at_without_its_scripts(db: Database, tmp_path: Path) -> None:
     trap = f"<title>x</title><p>{say('amber')}<a href=/b.html>b</a><main></main><script>for (;;);</script>"
     write(tmp_path, "index.html", trap)

@@ -126,6 +126,7 @@ def test_invalid_or_truncated_dump_leaves_the_database_empty(
         assert read_schema_state(empty_database_url) is SchemaState.EMPTY
 
 
+@pytest.mark.soak
 def test_dump_does_not_create_a_missing_database(empty_database_url: str, tmp_path: Path) -> None:
     for words in (("db", "dump", f"{tmp_path / 'crawl.dump'}"), ("db", "check")):
         done = command(*words, database_url=None, home=tmp_path / "home")

@@ -6,6 +6,8 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from crawler.runtime.postgres.cluster import borrow_postgres, find_running_postgres
 from tests.commands import RECRAWL, environ, serving
 from tests.patience import PATIENCE_S, SLOW, until
@@ -23,6 +25,7 @@ def kill_postgres(home: Path) -> int:
     return cluster.pid
 
 
+@pytest.mark.soak
 @SLOW
 def test_crawl_restarts_a_killed_postgres_and_succeeds(home: Path) -> None:
     with serving() as site:

@@ -102,6 +102,8 @@ def make_cluster(programs: Programs) -> None:
     # Without --auth, all users of the machine could connect as any user. From version 17 on, the locale is built into
     # Postgres, so a system update cannot change the order of an index.
     locale = ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
+    # Many iterations protect a weak password. For a random one, they only add 5 ms of CPU time to each connection.
+    iterations = ["--set=scram_iterations=1"] if programs.major >= 16 else []
     succeeded, output = programs.run(
         "initdb",
         f"--pgdata={programs.path}/making",
@@ -109,6 +111,7 @@ def make_cluster(programs: Programs) -> None:
         f"--pwfile={programs.path}/password.once",
         "--auth=scram-sha-256",
         "--encoding=UTF8",
+        *iterations,
         *(locale if programs.major >= 17 else ["--locale=C.UTF-8"]),
     )
     password_file.unlink()

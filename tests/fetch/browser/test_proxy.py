@@ -110,6 +110,7 @@ async def test_silent_connections_of_others_prevent_no_rendering(browser: Browse
     assert closed == [b""] * MAX_UNAUTHENTICATED
 
 
+@pytest.mark.soak
 async def test_a_page_that_makes_the_browser_forget_the_password_affects_no_other_page(browser: Browser) -> None:
     """The browser keeps few passwords: logins of many frames displace the proxy's."""
     frames = "".join(f"<iframe src=https://h{n}.example/login></iframe>" for n in range(60))
