@@ -10,7 +10,7 @@ from datetime import timedelta
 from crawler.errors import CrawlerError
 from crawler.notify.subscription_delivery import DeliveryContext, DeliveryStats, deliver_to_subscription
 from crawler.store import report, subscriptions
-from crawler.store.subscriptions import DeliveryLocks, Subscription
+from crawler.store.subscriptions import DeliveryLocks
 
 log = logging.getLogger("recrawl.notify")
 
@@ -79,41 +79,41 @@ class _DeliveryRounds:
     async def start_round(self, on_delivered: OnDelivered) -> None:
         """Append new events to the feed, and start a delivery to each subscription."""
         db = self.context.db
-        listed = await subscriptions.list_subscriptions(db)
-        selected = [each for each in listed if self.subscription_id in {None, each.id}]
+        listed = await subscriptions.list_subscription_ids(db)
+        selected = [each for each in listed if self.subscription_id in {None, each}]
         if not selected:
             return
         await report.append_to_feed(db, at=self.context.now())
         end = await report.read_feed_end(db)
         now = asyncio.get_running_loop().time()
         for each in selected:
-            if each.id not in self._in_progress and self._paused_until.get(each.id, now) <= now:
-                self._in_progress.add(each.id)
-                self.tasks.create_task(self._deliver_to(each, end, on_delivered), name=f"subscription-{each.id}")
+            if each not in self._in_progress and self._paused_until.get(each, now) <= now:
+                self._in_progress.add(each)
+                self.tasks.create_task(self._deliver_to(each, end, on_delivered), name=f"subscription-{each}")
 
-    async def _deliver_to(self, subscription: Subscription, end: int, on_delivered: OnDelivered) -> None:
+    async def _deliver_to(self, number: int, end: int, on_delivered: OnDelivered) -> None:
         stats = DeliveryStats()
         try:
             async with self._slots:
-                if self.may_continue() and await self.locks.acquire(subscription.id):
+                if self.may_continue() and await self.locks.acquire(number):
                     pause = timedelta(0)
                     try:
-                        await deliver_to_subscription(self.context, subscription, stats, end, self.may_continue)
+                        await deliver_to_subscription(self.context, number, stats, end, self.may_continue)
                     except CrawlerError:
                         raise
                     except Exception as error:
                         # A row or change that cannot be read must not stop the other subscriptions.
-                        log.exception("subscription.broken", extra={"subscription": subscription.id})
+                        log.exception("subscription.broken", extra={"subscription": number})
                         problem = f"an unexpected error occurred ({type(error).__name__})"
-                        stats.failed[subscription.id] = f"{problem}; the log has the details"
+                        stats.failed[number] = f"{problem}; the log has the details"
                         pause = ERROR_PAUSE
                     finally:
-                        await self.locks.release(subscription.id)
+                        await self.locks.release(number)
                     if stats.elsewhere:
                         pause = NOT_RUN_HERE_PAUSE
                     if pause:
                         now = asyncio.get_running_loop().time()
-                        self._paused_until[subscription.id] = now + pause.total_seconds()
+                        self._paused_until[number] = now + pause.total_seconds()
         finally:
-            self._in_progress.discard(subscription.id)
+            self._in_progress.discard(number)
             on_delivered(stats)

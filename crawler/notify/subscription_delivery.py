@@ -94,14 +94,14 @@ class DeliveryStats:
 
 
 async def deliver_to_subscription(
-    context: DeliveryContext, candidate: Subscription, stats: DeliveryStats, end: int, may_continue: Callable[[], bool]
+    context: DeliveryContext, number: int, stats: DeliveryStats, end: int, may_continue: Callable[[], bool]
 ) -> None:
     """Read the feed for one subscription and send its due messages, unless it is paused or backing off.
 
-    candidate: the subscription as it was before it was locked.  end: the position at which reading the feed stops.
+    number: of the locked subscription.  end: the position at which reading the feed stops.
     stats: gets the results.  may_continue: returns whether another message may be sent.
     """
-    subscription = await subscriptions.find_subscription(context.db, candidate.id)  # read again now that it is locked
+    subscription = await subscriptions.find_subscription(context.db, number)
     if subscription is None:
         return
     if not may_run(subscription, context.sign):

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 import psycopg
-from psycopg.rows import class_row
+from psycopg.rows import class_row, scalar_row
 
 from crawler.core.alert.condition import Condition, ConditionKind
 from crawler.core.alert.timing import DeliveryTimes, parse_digest, parse_quiet_hours
@@ -26,6 +26,7 @@ from crawler.store.rows import (
     build_placeholders,
     clean_text,
     execute,
+    fetch_all,
     fetch_dicts,
     fetch_one,
     fetch_value,
@@ -187,6 +188,11 @@ async def add_subscription(db: Database, options: SubscriptionOptions, *, at: da
 async def list_subscriptions(db: Database) -> list[Subscription]:
     """Return all subscriptions, the oldest first."""
     return await _fetch_subscriptions(db, "ORDER BY s.id", ())
+
+
+async def list_subscription_ids(db: Database) -> list[int]:
+    """Return the numbers of all subscriptions, the oldest first, without the cost of counting their changes."""
+    return await fetch_all(db, scalar_row, "SELECT id FROM subscription ORDER BY id")
 
 
 async def find_subscription(db: Database, number: int) -> Subscription | None:

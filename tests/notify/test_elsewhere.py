@@ -3,6 +3,8 @@
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from crawler.store import subscriptions
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, START, answering, register
@@ -77,3 +79,12 @@ async def test_view_has_a_row_with_the_reason(db: Database) -> None:
     assert failing.get_next_retry(at=CHANGED) == failing.next_try_at == CHANGED + timedelta(seconds=30)
     assert failing.get_overdue_since(at=CHANGED + HOUR) == CHANGED
     assert (paused.paused_at, paused.get_overdue_since(at=CHANGED + HOUR)) == (CHANGED, None)
+
+
+async def test_each_round_reads_only_the_numbers_of_subscriptions(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await subscribe(db, "http://127.0.0.1:9/hook")
+    monkeypatch.delattr(subscriptions, "list_subscriptions")  # counts all waiting changes
+
+    assert (await deliver_at(db, at=START)).undelivered == {}

@@ -229,7 +229,7 @@ async def deliver_due(
     max_duration, stop: start no message after this duration, or after the event is set.
     """
     subscription = await find_subscription(db, number) if number is not None else None
-    if subscription is None and not await subscriptions.list_subscriptions(db):
+    if subscription is None and not await subscriptions.list_subscription_ids(db):
         return DeliveryStats()
     async with _open_delivery_context(db, clock) as context:
         delivered = await deliver(context, subscription_id=number, within=max_duration, stop=stop)
