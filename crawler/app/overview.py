@@ -108,7 +108,8 @@ async def summarize_domains(db: AppDatabase, find_card: FindCard, *, at: datetim
 
 def _is_failing(subscription: Subscription, *, at: datetime) -> bool:
     since = subscription.get_overdue_since(at=at)
-    return bool(subscription.failures or subscription.dead or (since is not None and at - since > UNDELIVERED_AFTER))
+    is_overdue = since is not None and at - since > UNDELIVERED_AFTER
+    return bool(subscription.unknown or subscription.failures or subscription.dead or is_overdue)
 
 
 async def summarize_domain(

@@ -270,14 +270,17 @@ async def send_test(context: DeliveryContext, subscription: Subscription) -> str
 
 
 def may_run(subscription: Subscription, sign: Callable[[str], str] | None) -> bool:
-    """Return whether this process may deliver: a command runs only in the RECRAWL_HOME in which it was added."""
+    """Return whether this process may deliver: a command runs only in the RECRAWL_HOME in which it was added.
+
+    A subscription of a later version of recrawl is not delivered at all.
+    """
     text = targets.get_signed_text(subscription.options.target)
-    return not text or (sign is not None and sign(text) == subscription.options.seal)
+    return not subscription.unknown and (not text or (sign is not None and sign(text) == subscription.options.seal))
 
 
 def explain_not_run_here(subscription: Subscription) -> str:
-    """Return why this process may not run the command of a subscription, and what to do."""
-    return f"{OTHER_HOME_REASON}: {NEXT_STEP.format(subscription.id)}"
+    """Return why this process may not deliver to a subscription, and what to do."""
+    return subscription.unknown or f"{OTHER_HOME_REASON}: {NEXT_STEP.format(subscription.id)}"
 
 
 async def _explain_undelivered(context: DeliveryContext, subscription: Subscription) -> str:
@@ -286,6 +289,8 @@ async def _explain_undelivered(context: DeliveryContext, subscription: Subscript
     Nothing is stored here, because that would overwrite the status that the other home has recorded.
     """
     now = context.now()
+    if subscription.unknown:
+        return subscription.unknown
     current = await subscriptions.find_subscription(context.db, subscription.id)
     since = current.get_overdue_since(at=now) if current is not None else None
     if current is None or since is None:

@@ -118,6 +118,7 @@ class Subscription:
     paused_at: when it was paused, or None.  pause_position: the end of the feed at that time; changes up to it are
     notified in any case.
     max_bytes: maximum size of a message to a webhook or a program; lowered if the receiver rejects larger ones.
+    unknown: why nothing is delivered, because a later version of recrawl added it; else empty.
     """
 
     id: int
@@ -140,6 +141,7 @@ class Subscription:
     paused_at: datetime | None
     pause_position: int | None
     max_bytes: int
+    unknown: str = ""
 
     def get_overdue_since(self, *, at: datetime) -> datetime | None:
         """Return since when the oldest change has been waiting that is overdue at an instant, or None.
@@ -160,7 +162,7 @@ class Subscription:
 
 # The columns that store an option unchanged; kinds and condition are converted.
 OPTION_COLUMNS = [each.name for each in fields(SubscriptionOptions) if each.name not in {"kinds", "condition"}]
-STATE_COLUMNS = [each.name for each in fields(Subscription) if each.name not in {"options", "domain"}]
+STATE_COLUMNS = [each.name for each in fields(Subscription) if each.name not in {"options", "domain", "unknown"}]
 INSERTED_COLUMNS = [*OPTION_COLUMNS, "kinds", "condition", "condition_text", "bound"]
 INSERT = f"""
     INSERT INTO subscription ({", ".join(INSERTED_COLUMNS)}, created_at, position)
@@ -233,13 +235,16 @@ async def _fetch_subscriptions(executor: Executor, condition: str, values: Value
 
 
 def _build_subscription(row: dict[str, Any]) -> Subscription:
-    condition = None
-    if row["condition"]:
+    condition, columns = None, {name: row[name] for name in OPTION_COLUMNS}
+    unknown = frozenset(row["kinds"]) - set(EventKind) | {row["condition"]} - {"", *ConditionKind}
+    if row["condition"] and row["condition"] not in unknown:
         kind = ConditionKind(row["condition"])
         condition = Condition(kind=kind, text=row["condition_text"], bound=row["bound"] or 0.0)
-    kinds, columns = frozenset(map(EventKind, row["kinds"])), {name: row[name] for name in OPTION_COLUMNS}
+    kinds = frozenset(EventKind(kind) for kind in row["kinds"] if kind not in unknown)
     options = SubscriptionOptions(kinds=kinds, condition=condition, **columns)
-    return Subscription(options=options, domain=row["domain"], **{name: row[name] for name in STATE_COLUMNS})
+    names, state = ", ".join(sorted(unknown)), {name: row[name] for name in STATE_COLUMNS}
+    why = f"this version of recrawl does not know its kind ({names}): install the version that added it"
+    return Subscription(options=options, domain=row["domain"], unknown=why if unknown else "", **state)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ import pytest
 
 from crawler.store import subscriptions
 from crawler.store.database import Database
+from crawler.store.rows import execute
 from tests.engine.crawls import DAY, START, answering, register
-from tests.notify.receivers import Shop, deliver_at, first_crawl, recrawl_at, subscribe
+from tests.notify.receivers import Receiver, Shop, deliver_at, first_crawl, receiving, recrawl_at, subscribe
 
 HOUR = timedelta(hours=1)
 CHANGED = START + DAY
@@ -88,3 +89,20 @@ async def test_each_round_reads_only_the_numbers_of_subscriptions(
     monkeypatch.delattr(subscriptions, "list_subscriptions")  # counts all waiting changes
 
     assert (await deliver_at(db, at=START)).undelivered == {}
+
+
+async def test_subscription_of_a_later_version_is_not_delivered(db: Database) -> None:
+    shop = Shop(2)
+    async with answering(shop.respond) as url, receiving(Receiver()) as receiver:
+        domain = await register(db, url)
+        await first_crawl(db)
+        later, other = await subscribe(db, receiver.url), await subscribe(db, receiver.url)
+        await execute(db, "UPDATE subscription SET kinds = '{changed,renamed}' WHERE id = %s", (later.id,))
+        shop.day = 1
+        await recrawl_at(db, domain, at=CHANGED)
+        delivered = await deliver_at(db, at=CHANGED)
+        shown, _ = await subscriptions.list_subscriptions(db)
+
+    assert (delivered.messages, delivered.elsewhere) == (2, {later.id: shown.unknown})
+    assert "does not know its kind (renamed)" in shown.unknown
+    assert other.unknown == ""

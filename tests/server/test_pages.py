@@ -296,7 +296,7 @@ def test_domain_is_removed_once_its_name_is_typed(visitor: Visitor, crawled: Sit
 
 
 def test_home_page_lists_undelivered_notifications_with_reason(
-    crawled: Site, recrawl: Recrawl, visitor: Visitor
+    crawled: Site, recrawl: Recrawl, visitor: Visitor, database_url: str
 ) -> None:
     assert "Undelivered notifications" not in visitor.get("/").words
     assert recrawl("notify", "add", "http://127.0.0.1:9/hook", "--allow-private").code == 0
@@ -308,3 +308,5 @@ def test_home_page_lists_undelivered_notifications_with_reason(
     assert said.startswith("Subscription 1 ( http://127.0.0.1:9/hook ): ")
     assert "waiting. 1 failure in a row: it cannot be reached" in said
     assert "Next attempt" in said
+    execute(database_url, "UPDATE subscription SET kinds = '{changed,renamed}'")  # as a later version would
+    assert "Not delivered: this version of recrawl does not know its kind (renamed)" in visitor.get("/").words
