@@ -16,6 +16,7 @@ import pytest
 from crawler.runtime.background_processes import WORKER, end_processes, start_child
 from crawler.runtime.machine import ensure_private_folder
 from tests.commands import RECRAWL, Done, Recrawl, Site, command, environ
+from tests.databases import execute
 from tests.patience import PATIENCE_S
 
 FLOUR = "The mill by the river opens at nine and sells flour to whoever asks for it on a"
@@ -87,7 +88,9 @@ def test_a_crawl_notifies_subscribers_of_changes(shop: Site, recrawl: Recrawl, h
     assert len(hook.got) == 1
 
 
-def test_a_failing_target_does_not_fail_the_crawl_and_is_listed(shop: Site, recrawl: Recrawl, hook: Hook) -> None:
+def test_a_failing_target_does_not_fail_the_crawl_and_is_listed(
+    shop: Site, recrawl: Recrawl, hook: Hook, database_url: str
+) -> None:
     recrawl("notify", "add", hook.url, "--allow-private")
     hook.status = 500
     shop.page("/", text=f"{FLOUR} Friday.")
@@ -106,6 +109,8 @@ def test_a_failing_target_does_not_fail_the_crawl_and_is_listed(shop: Site, recr
     assert "1 change: status 500 (to try now: recrawl notify test 1)" in left_alone.complaint
     (waiting,) = recrawl("notify", "run", "--json").json["waiting"]
     assert (waiting["subscription"], waiting["changes"], waiting["reason"]) == (1, 1, "status 500")
+    execute(database_url, "UPDATE subscription SET resume_at = now() - interval '90 seconds'")
+    assert "(now)" in recrawl("notify", "list").out
     hook.status = 200
     assert recrawl("notify", "test", "1").code == 0
     assert recrawl("notify", "run").out == "1 change sent in 1 message\n"

@@ -308,5 +308,7 @@ def test_home_page_lists_undelivered_notifications_with_reason(
     assert said.startswith("Subscription 1 ( http://127.0.0.1:9/hook ): ")
     assert "waiting. 1 failure in a row: it cannot be reached" in said
     assert "Next attempt" in said
+    execute(database_url, "UPDATE subscription SET resume_at = now() - interval '5 minutes'")
+    assert "Next attempt now ." in visitor.get("/").words
     execute(database_url, "UPDATE subscription SET kinds = '{changed,renamed}'")  # as a later version would
     assert "Not delivered: this version of recrawl does not know its kind (renamed)" in visitor.get("/").words

@@ -41,8 +41,8 @@ def show_subscription(subscription: notifications.Subscription, *, not_run_here:
     delivered, dead = "nothing yet", subscription.dead
     paused_since = format_when(subscription.paused_at, now=now)
     if subscription.failures:
-        is_retried = subscription.resume_at is not None and subscription.paused_at is None
-        again = f"; next attempt {format_when(subscription.resume_at, now=now)}" if is_retried else ""
+        resume_at = subscription.resume_at if subscription.paused_at is None else None
+        again = f"; next attempt {format_when(max(resume_at, now), now=now)}" if resume_at is not None else ""
         trouble = f"{format_count(subscription.failures, 'failure')} in a row, {subscription.last_error}{again}"
     if subscription.max_bytes < notifications.MAX_BYTES:
         limit = f"at most {format_bytes(subscription.max_bytes)}, because the receiver rejected larger ones (413)"

@@ -88,7 +88,7 @@ def _show_failed(failed: "list[app.PageLine]", *, now: datetime) -> None:
             "reason": _explain_failure(page),
             "failures": f"{page.failures}",
             "last success": format_when(page.last_good_at, now=now),
-            "next attempt": format_when(page.due_at, now=now) if page.due_at is not None else "-",
+            "next attempt": format_when(max(page.due_at, now), now=now) if page.due_at is not None else "-",
         }
         for page in failed
     )
