@@ -60,8 +60,12 @@ DOMAIN_STATUS = """
            EXISTS (SELECT FROM address_slot a WHERE a.address = ANY(s.addresses) AND a.domain_id <> d.id
                       AND a.held_until > clock_timestamp()),
            EXISTS (SELECT FROM inbox i WHERE i.domain_id = d.id),
-           (SELECT count(*) FROM (SELECT FROM frontier f WHERE f.domain_id = %(domain_id)s AND f.request_reason IN
-                                   (1, 4) LIMIT %(most_requested)s) r),
+           (SELECT count(*) FROM (
+                SELECT FROM frontier f WHERE f.domain_id = %(domain_id)s AND f.request_reason IN (1, 4) AND NOT EXISTS (
+                    SELECT FROM url_list u JOIN page p ON p.domain_id = %(domain_id)s AND p.key = u.key
+                     WHERE u.domain_id = %(domain_id)s AND u.key = f.key
+                       AND page_category(f.state, p.version, u.kind) = 'unread_list')
+                LIMIT %(most_requested)s) r),
            coalesce(d.budget_per_day, l.budget_per_day),
            coalesce(d.budget_per_day, l.budget_per_day)
                - CASE WHEN s.budget_day = (%(at)s AT TIME ZONE 'UTC')::date THEN s.spent_requests ELSE 0 END,

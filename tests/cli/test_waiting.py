@@ -9,6 +9,7 @@ from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority
 from tests.commands import Recrawl, Site
+from tests.databases import execute
 
 FIRST = "2026-01-01T00:00Z"
 AN_HOUR_LATER = "2026-01-01T01:00Z"
@@ -58,6 +59,24 @@ def test_a_spent_budget_delays_a_refresh_and_every_surface_shows_it(recrawl: Rec
     shown = recrawl("domains", "show", site.name, "--json", *later).json["wait"]
     assert (shown["reason"], shown["until"]) == ("budget_spent", "2026-01-02T00:00:00+00:00")
     assert recrawl("crawl", "--due", "--at", NEXT_DAY, "--json").json["visits"] == 3
+
+
+def test_unread_lists_are_not_counted_as_requested_pages(recrawl: Recrawl, site: Site, database_url: str) -> None:
+    crawl_once(recrawl, site, budget=6)
+    recrawl("refresh", site.name, "--at", AN_HOUR_LATER)
+    recrawl("crawl", "--due", "--at", AN_HOUR_LATER)
+    before = recrawl("domains", "show", site.name, "--at", "2026-01-01T02:00Z").out
+    execute(
+        database_url,
+        "UPDATE page SET version = 0",
+        "INSERT INTO url_list (domain_id, key, found_by, found_at) SELECT domain_id, key, 'robots', now() FROM page",
+    )
+
+    after = recrawl("domains", "show", site.name, "--at", "2026-01-01T02:00Z").out
+
+    assert "1 requested page waiting" in " ".join(before.split())
+    assert SPENT in " ".join(after.split())
+    assert "requested page" not in after
 
 
 def test_a_paced_domain_shows_its_next_time_and_is_crawled_when_named(recrawl: Recrawl, site: Site) -> None:
