@@ -78,9 +78,9 @@ def find_web_ui_origin(home: Path) -> str | None:
 
 def create_login_link(home: Path) -> str | None:
     """Return a new login link to the web UI of `home`; None if it is not running."""
-    running, key = find_web_ui(home), ensure_key(home)
+    running = find_web_ui(home)
     # After a crash, a program of another user may listen on that port; it must not get a login code.
-    if running is None or not is_own_server(running.port, key):
+    if running is None or not is_own_server(running.port, key := ensure_key(home)):
         return None
     return build_login_link(_get_origin(running), key, at=datetime.now(UTC))
 

@@ -128,6 +128,11 @@ def test_code_of_another_key_is_rejected() -> None:
     assert authenticator.exchange_code(Signer("other").create_token("enter", NOW), at=NOW) is None
 
 
+def test_login_link_without_a_server_creates_no_key(recrawl: Recrawl, tmp_path: Path) -> None:
+    assert recrawl("ui").code == 1
+    assert not (tmp_path / "run").exists()
+
+
 def test_other_commands_find_the_running_server(visitor: Visitor, recrawl: Recrawl) -> None:
     parts = {part["name"]: part for part in recrawl("status", "--json").json["parts"]}
     shown = recrawl("ui")
