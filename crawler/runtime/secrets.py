@@ -42,8 +42,13 @@ def explain_missing_in_worker(settings: Settings, reference: SecretReference) ->
     return ""
 
 
-def explain_missing(settings: Settings, reference: SecretReference) -> str:
-    """Return why a crawl may not find the secret of a variable, and what to do; empty if it finds it."""
+def explain_missing(
+    settings: Settings, reference: SecretReference, *, user: str = "you crawl; nothing is fetched"
+) -> str:
+    """Return why a crawl may not find the secret of a variable, and what to do; empty if it finds it.
+
+    user: where the secret is needed, and what does not happen without it.
+    """
     try:
         is_here = read_variable_secret(reference) is not None
     except BadInput as error:  # its file cannot be read
@@ -52,7 +57,7 @@ def explain_missing(settings: Settings, reference: SecretReference) -> str:
     if is_here or has_worker or reference.source is not SecretSource.ENV:
         return explain_missing_in_worker(settings, reference)
     name = reference.name
-    return f"{name} is not set here: set it, or {name}{SUFFIX}, where you crawl; nothing is fetched until then"
+    return f"{name} is not set here: set it, or {name}{SUFFIX}, where {user} until then"
 
 
 def read_variable_secret(reference: SecretReference) -> str | None:

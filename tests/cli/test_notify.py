@@ -291,6 +291,15 @@ def test_a_command_runs_only_in_its_own_home_and_others_explain_why(
         assert "recrawl notify remove 1 and add it again with recrawl notify add" in said
 
 
+def test_a_secret_that_is_not_set_is_listed(recrawl: Recrawl) -> None:
+    added = recrawl("notify", "add", "env:MAIL_OF_TEST")
+    listed = recrawl("notify", "list")
+
+    assert (added.code, listed.code) == (0, 0)
+    for said in (added.err, listed.out):
+        assert "MAIL_OF_TEST is not set here: set it, or MAIL_OF_TEST_FILE, where notifications are sent" in said
+
+
 def test_secrets_that_the_running_worker_lacks_are_remarked(
     recrawl: Recrawl, hook: Hook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,7 +26,7 @@ from crawler.notify.target import check_target, get_signed_text
 from crawler.notify.webhook_signing import parse_signing_keys
 from crawler.plugins import load_plugins
 from crawler.runtime.keys.home_keys import build_command_signer
-from crawler.runtime.secrets import build_secret_finder, explain_missing_in_worker, read_variable_secret
+from crawler.runtime.secrets import build_secret_finder, explain_missing, read_variable_secret
 from crawler.runtime.web_ui import find_web_ui_origin
 from crawler.settings import Settings
 from crawler.store import outbox, report, subscriptions
@@ -154,10 +154,11 @@ async def find_subscription(db: AppDatabase, number: int) -> Subscription:
 
 
 def list_missing_secrets(settings: Settings, subscription: Subscription) -> list[str]:
-    """Return a sentence for each secret of a subscription that the running local stack does not have."""
+    """Return a sentence for each secret of a subscription that its deliveries do not have."""
     references = (subscription.options.target, subscription.options.secret)
     variables = [parse_reference(text) for text in references if text.startswith(f"{SecretSource.ENV}:")]
-    reasons = [explain_missing_in_worker(settings, reference) for reference in variables]
+    user = "notifications are sent; nothing is sent"
+    reasons = [explain_missing(settings, reference, user=user) for reference in variables]
     return [why[0].upper() + why[1:] for why in reasons if why]
 
 

@@ -55,6 +55,7 @@ def show_subscription(subscription: notifications.Subscription, *, not_run_here:
             ("   sent", delivered),
             ("   waiting", format_count(subscription.waiting, "change") if subscription.waiting else ""),
             ("   failing", trouble),
+            ("   secrets", " ".join(notifications.list_missing_secrets(settings(), subscription))),
             ("   message size", limit),
             ("   not run here", not_run_here),
             ("   dead letters", f"{dead}: recrawl notify dead {subscription.id}" if dead else ""),
@@ -63,7 +64,7 @@ def show_subscription(subscription: notifications.Subscription, *, not_run_here:
 
 
 def remark_missing_secrets(subscription: notifications.Subscription) -> None:
-    """Print remarks about secrets of a subscription that a running local stack does not have."""
+    """Print remarks about secrets of a subscription that its deliveries do not have."""
     for sentence in notifications.list_missing_secrets(settings(), subscription):
         remark(sentence)
 
