@@ -205,7 +205,7 @@ def _require_allowed_address(response: Response | None, authority: Authority) ->
     from crawler.fetch import find_refusal  # noqa: PLC0415  as above
 
     may_be_allowed = find_refusal(response.detail.partition(" ")[0], allow_private=True) is None
-    remedy = ": add --allow-private if it is your own server" if may_be_allowed else ""
+    remedy = ": if it is your own server, allow private addresses (--allow-private)" if may_be_allowed else ""
     raise BadInput(f"{authority} may not be requested because {response.detail}{remedy}")
 
 

@@ -217,9 +217,9 @@ async def test_a_name_without_an_address_is_refused_with_the_next_step() -> None
 
 
 async def test_a_private_address_is_refused_with_the_next_step(server: Server) -> None:
-    with pytest.raises(BadInput, match="a private address: add --allow-private"):
+    with pytest.raises(BadInput, match="a private address: if it is your own server, allow private addresses"):
         await ask(f"http://127.0.0.1:{server.port}", allow_private=False)
-    with pytest.raises(BadInput, match="a private address: add --allow-private"):
+    with pytest.raises(BadInput, match="a private address: if it is your own server, allow private addresses"):
         await ask(f"http://example.test:{server.port}", allow_private=False)
     assert server.heard == []
 

@@ -212,7 +212,7 @@ def test_forms_never_redirect_to_another_site(crawled: Site, visitor: Visitor) -
 def test_adding_registered_or_private_domain_is_rejected(crawled: Site, visitor: Visitor) -> None:
     assert "is already registered" in visitor.send("/domains/add", url=crawled.url, allow_private="1").words
     assert "enter a web address" in visitor.send("/domains/add", url=" ").words
-    assert "add --allow-private" in visitor.send("/domains/add", url="http://127.0.0.1:9").words
+    assert "your own server, allow private addresses" in visitor.send("/domains/add", url="http://127.0.0.1:9").words
 
 
 def test_rule_can_be_previewed_added_and_removed(crawled: Site, recrawl: Recrawl, visitor: Visitor) -> None:
