@@ -51,11 +51,12 @@ def say_heading(text: str) -> None:
 
 
 def remark(text: str) -> None:
-    """Print a line that is not part of the result to stderr."""
+    """Print a line that is not part of the result to stderr, after the result so far."""
     from rich.text import Text
 
     from crawler.cli.logs import wants_json
 
+    sys.stdout.flush()  # a pipe is buffered
     if wants_json():
         sys.stderr.write(format_json_line(text) + "\n")
     else:

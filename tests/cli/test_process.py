@@ -1,6 +1,7 @@
 """The command as a process: signals, concurrency, and the embedded Postgres."""
 
 import fcntl
+import io
 import json
 import os
 import pty
@@ -8,6 +9,7 @@ import select
 import signal
 import struct
 import subprocess
+import sys
 import termios
 import uuid
 from collections.abc import Iterator
@@ -17,6 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
+from crawler.cli.output import remark, show_table
 from crawler.runtime.postgres.cluster import find_running_postgres
 from tests.commands import RECRAWL, Done, Recrawl, Site, command, environ
 from tests.databases import execute
@@ -254,6 +257,16 @@ def test_output_that_nothing_holds_is_one_line(tmp_path: Path) -> None:
 
     assert done.returncode == 1
     assert done.stderr == "recrawl: the output cannot be written: No space left on device\n"
+
+
+def test_a_remark_comes_after_the_table_in_a_pipe(recrawl: Recrawl, monkeypatch: pytest.MonkeyPatch) -> None:
+    buffered = io.TextIOWrapper(io.BytesIO())
+    monkeypatch.setattr(sys, "stdout", buffered)
+
+    show_table(["part"], [["worker"]])
+    remark("Next: recrawl up")
+
+    assert b"worker" in buffered.buffer.getvalue()
 
 
 @pytest.mark.parametrize(("arguments", "code"), [(["db", "url"], 0), (["no-such-command"], 2)])
