@@ -141,6 +141,8 @@ async def replace_rules(connection: Connection, domain_id: int, rules: Sequence[
     uncounted = [rule for rule in rules if rule.max_pages is not None and rule.pattern not in pages]
     if uncounted:
         pages |= await _count_pages_by_rule(connection, domain_id, uncounted)
+    if not rules:
+        return
     try:
         rows = (_build_rule_row(domain_id, n, rule, pages) for n, rule in enumerate(rules))
         await copy_rows(connection, "rule", RULE_COLUMNS, rows)

@@ -12,7 +12,7 @@ from crawler.core.freshness.estimates import PRIOR
 from crawler.core.http.urls import Authority, Url, compute_page_key
 from crawler.core.page_rules import PageRule
 from crawler.errors import BadInput
-from crawler.store import domains
+from crawler.store import domain_rows, domains
 from crawler.store.database import Database
 from tests.store.conftest import START
 
@@ -89,6 +89,12 @@ async def test_a_new_domain_starts_with_the_prior_of_all_domains(db: Database, d
     assert await rows(db, "SELECT no, template, a, b FROM prior WHERE domain_id = %s", domain.id) == [
         (0, "*", PRIOR.a, PRIOR.b)
     ]
+
+
+async def test_a_domain_without_rules_writes_none(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(domain_rows, "copy_rows")
+
+    await domains.register(db, Authority("a.test"), scheme="http", domain_settings=DomainSettings(), at=START)
 
 
 async def test_changed_rules_wake_the_domain(db: Database, domain: Domain) -> None:
