@@ -48,25 +48,26 @@ async def crawl(domain: str = "", pages: int = 0, at: str = "") -> State[dict[st
 
 
 def _format_recrawl_name() -> str:
-    domain, prefix = flow_run.parameters.get("domain", ""), flow_run.parameters.get("prefix", "")
-    is_all = prefix in {"", "/", *(f"{scheme}://{domain}/" for scheme in ("http", "https"))}
-    return " ".join(filter(None, ("recrawl", domain, "" if is_all else prefix)))
+    domain, path = flow_run.parameters.get("domain", ""), flow_run.parameters.get("path", "")
+    is_all = path in {"", "/*", *(f"{scheme}://{domain}/*" for scheme in ("http", "https"))}
+    return " ".join(filter(None, ("recrawl", domain, "" if is_all else path)))
 
 
 @flow(name="recrawl", flow_run_name=_format_recrawl_name, persist_result=False)
 @report_errors
-async def recrawl(domain: str, prefix: str = "", at: str = "") -> State[dict[str, object]]:
-    """Make all pages of a domain, or those under a URL prefix, due now and crawl them.
+async def recrawl(domain: str, path: str = "", at: str = "") -> State[dict[str, object]]:
+    """Make all pages of a domain, or those of a path, due now and crawl them.
 
     Args:
         domain: A registered domain, such as docs.example.com.
-        prefix: The prefix of the pages' URLs: a path such as /blog/ or a whole URL; empty for the whole domain.
+        path: One page, such as /blog/new or a whole URL; with * at the end, all pages whose URL starts with it;
+            empty for the whole domain.
         at: Act as if it were this time, such as 2026-01-31T12:00:00Z; empty for now.
 
     """
     when = parse_instant(at)
     async with open_configured_database(get_settings()) as db:
-        refreshed = await request_refresh(db, domain, prefix=prefix, at=when)
+        refreshed = await request_refresh(db, domain, path=path, at=when)
         return await run_crawl(db, app.CrawlTargets([refreshed.domain]), at=when)
 
 

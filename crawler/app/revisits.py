@@ -12,6 +12,7 @@ from crawler.core.domain import Domain
 from crawler.core.freshness.signals import SOURCE_NAME, ChangeSignal
 from crawler.core.http.urls import Authority, Url, get_authority, get_path_and_query
 from crawler.errors import BadInput
+from crawler.format.values import format_count
 from crawler.runtime.stack import find_running_stack
 from crawler.settings import Settings
 from crawler.store import domains, report
@@ -67,42 +68,56 @@ async def record_hints(db: AppDatabase, urls: Iterable[Url], *, source: str, at:
 
 @dataclass(frozen=True, slots=True)
 class RefreshResult:
-    """The result of a refresh. prefix, pages: the URL prefix, and the number of pages under it.
+    """The result of a refresh. url, pages: a page, or a URL prefix with * at its end, and how many pages that is.
 
     wait: why the pages are not fetched now; None if a worker fetches them immediately.
     """
 
     domain: Domain
-    prefix: Url
+    url: str
     pages: int
     wait: Wait | None = None
 
     @property
     def command(self) -> str:
         """Return the command that fetches the requested pages."""
-        is_page = self.pages == 1 and not self.prefix.endswith("/")
-        return f"recrawl crawl {self.prefix if is_page else self.domain.authority}"
+        return f"recrawl crawl {self.domain.authority if self.url.endswith('*') else self.url}"
+
+    @property
+    def subject(self) -> str:
+        """Return what is due, with its verb."""
+        if not self.url.endswith("*"):
+            return f"{self.url} is"
+        verb = "is" if self.pages == 1 else "are"
+        return f"{format_count(self.pages, 'page')} whose URL starts with {self.url[:-1]} {verb}"
 
 
-async def request_refresh(db: AppDatabase, name: str, *, prefix: str = "", at: datetime | None = None) -> RefreshResult:
-    """Make the pages of a domain under a URL prefix due.
+async def request_refresh(db: AppDatabase, name: str, *, path: str = "", at: datetime | None = None) -> RefreshResult:
+    """Make a page of a domain due; with * at the end of its URL, all pages whose URL starts with it.
 
-    name: a domain, or the URL of one of its pages.  prefix: a path or URL; empty for all pages, or for the page that
-    `name` gives.  at: None for now.  Raises BadInput.
+    name: a domain, or a URL with a path.  path: a path or URL instead of that of `name`; empty for all pages of a
+    domain.  at: None for now.  Raises BadInput, also for a URL that is not a page.
     """
     domain = await get_domain(db, name)
     await require_after_last_visit(db, [domain], at)
-    url = parse_typed_url(name)
-    requested_prefix = parse_prefix(domain, prefix or ("" if get_path_and_query(url) == "/" else url))
-    pages = await report.count_pages_under(db, domain, requested_prefix)
-    instant = at or datetime.now(UTC)
-    await domains.request_refresh(db, domain, prefix=requested_prefix, at=instant)
-    return RefreshResult(domain, requested_prefix, pages, await find_wait(db, domain, at=instant))
+    path = (path or ("*" if get_path_and_query(parse_typed_url(name)) == "/" else name)).strip()
+    url, is_prefix = parse_prefix(domain, path.removesuffix("*")), path.endswith("*")
+    pages, instant = await report.count_pages(db, domain, url, is_prefix=is_prefix), at or datetime.now(UTC)
+    if is_prefix:
+        await domains.request_refresh(db, domain, prefix=url, at=instant)
+    elif pages:
+        await domains.add_seeds(db, domain, [url], at=instant)
+    else:
+        prefix_hint = "for all pages whose URL starts with it, add *"
+        raise BadInput(f"{url} is not a page that may be fetched: recrawl explain {url} says why; {prefix_hint}")
+    wait = await find_wait(db, domain, at=instant)
+    return RefreshResult(domain, f"{url}*" if is_prefix else url, pages, wait)
 
 
-def start_recrawl(settings: Settings, domain: Domain, prefix: Url) -> str | None:
-    """Start a run of the local stack that fetches what is due under a prefix; return its URL, or None without a stack.
+def start_recrawl(settings: Settings, domain: Domain, path: str) -> str | None:
+    """Start a run of the local stack that fetches what is due; return its URL, or None without a stack.
 
+    path: as for `request_refresh`.
     Blocks until the Prefect server responds. Raises StackFailed if it does not respond or has no such deployment.
     """
     stack = find_running_stack(settings)
@@ -110,4 +125,4 @@ def start_recrawl(settings: Settings, domain: Domain, prefix: Url) -> str | None
         return None
     from crawler.runtime.prefect import runs  # noqa: PLC0415  prefect takes a second to import
 
-    return runs.start_run(stack, "recrawl/recrawl", {"domain": domain.authority, "prefix": prefix}).url
+    return runs.start_run(stack, "recrawl/recrawl", {"domain": domain.authority, "path": path}).url

@@ -286,7 +286,7 @@ def test_a_recrawl_of_a_prefix_visits_only_pages_under_it(
     before = len(site.entries)
     paths = {entry.path for entry in site.entries if entry.path.count("/") > 1}
     prefix = f"/{min(paths).split('/')[1]}/"
-    completed(stack, runner.run("recrawl/recrawl", domain=domain.authority, prefix=prefix))
+    completed(stack, runner.run("recrawl/recrawl", domain=domain.authority, path=f"{prefix}*"))
     assert {entry.path.startswith(prefix) for entry in site.entries[before:]} == {True}
 
 
@@ -490,7 +490,7 @@ def test_in_the_browser_a_recrawl_is_started_by_its_form_watched_and_read(
     page.get_by_role("button", name="Run", exact=True).click()
     page.get_by_text("Custom run").click()
     page.get_by_text("A registered domain, such as docs.example.com.").wait_for()
-    page.get_by_text("The prefix of the pages' URLs").wait_for()
+    page.get_by_text("One page, such as /blog/new").wait_for()
     page.locator("form .p-select-button__control").first.focus()
     page.keyboard.press("ArrowDown")
     page.get_by_text(domain.authority, exact=True).last.click()

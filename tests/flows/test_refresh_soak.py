@@ -91,7 +91,7 @@ def test_each_refresh_is_served_immediately_or_shows_when(stack: Stack) -> None:
                 prefix = "/" + chance.choice(known)[0].removeprefix(domain.root).rpartition("/")[0]
                 if day % WHOLE_SITE == WHOLE_SITE - 1:
                     prefix = "/"  # more pages than a day's budget
-                said = message_of(stack, "recrawl/recrawl", domain=name, prefix=prefix, at=at.isoformat())
+                said = message_of(stack, "recrawl/recrawl", domain=name, path=f"{prefix}*", at=at.isoformat())
                 late = in_database(stack, partial(late_pages, prefix=f"{domain.root}{prefix[1:]}", at=at))
                 if not late:
                     served += 1

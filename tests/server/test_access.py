@@ -60,7 +60,7 @@ def test_foreign_host_or_origin_is_rejected(visitor: Visitor) -> None:
 def test_forms_of_other_sites_have_no_effect(crawled: Site, visitor: Visitor, recrawl: Recrawl) -> None:
     found = CSRF_TOKEN.search(visitor.get("/").text)
     assert found is not None
-    fields = {"name": crawled.name, "url": f"{crawled.url}one", "text": "Rye", "prefix": "/", "pattern": "/"}
+    fields = {"name": crawled.name, "url": f"{crawled.url}one", "text": "Rye", "what": "/*", "pattern": "/"}
     own = {**fields, "csrf_token": found[1]}
     no_origin = {"Content-Type": "application/x-www-form-urlencoded"}
     without_origin = f"csrf_token={found[1]}&name={crawled.name}".encode()

@@ -120,7 +120,7 @@ def test_parameters_and_form_fields_are_escaped(crawled: Site, visitor: Visitor)
             assert page.status in {200, 303, 400, 403}, (path, said)
             safe(page.text, address=visitor.address)
         for form in ("/domains/add", "/domains/set", "/refresh", "/rules/add", "/rules/remove", "/try"):
-            page = visitor.send(form, url=said, name=said, pattern=said, text=said, prefix=said)
+            page = visitor.send(form, url=said, name=said, pattern=said, text=said, what=said)
             assert page.status in {200, 400}, (form, said)
             safe(page.text, address=visitor.address)
     seen = visitor.send(

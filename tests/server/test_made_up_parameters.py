@@ -41,7 +41,7 @@ FORMS = {
     "/domains/remove": ("name", "confirmed"),
     "/domains/pause": ("name",),
     "/domains/resume": ("name",),
-    "/refresh": ("name", "prefix", "back"),
+    "/refresh": ("name", "what", "back"),
     "/rules/add": ("url", "block", "action", "text", "pattern"),
     "/rules/remove": ("name", "pattern"),
     "/try": ("url", "again"),

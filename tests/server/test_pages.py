@@ -196,10 +196,10 @@ def test_forms_do_what_the_commands_do(crawled: Site, recrawl: Recrawl, visitor:
     assert "is not a share" in visitor.send("/domains/set", name=name, target_freshness="120%").words
 
     asked = len(crawled.asked)
-    assert "1 page whose URL starts with" in visitor.send("/refresh", name=name, prefix="/one").words
+    assert f"{crawled.url}one is due now" in visitor.send("/refresh", name=name, what="/one").words
     assert recrawl("crawl", name).code == 0
     assert crawled.asked[asked:] == ["/one"]
-    assert "is not a URL of" in visitor.send("/refresh", name=name, prefix="http://evil.example/").words
+    assert "is not a URL of" in visitor.send("/refresh", name=name, what="http://evil.example/").words
 
 
 def test_forms_never_redirect_to_another_site(crawled: Site, visitor: Visitor) -> None:

@@ -96,7 +96,10 @@ class App:
         return await crawl(self._db, targets, replace(request, ignore_pace=bool(names)))
 
     async def refresh(self, what: str, *, at: datetime | None = None) -> int:
-        """Make all pages of a domain, or those whose URL starts with a given URL, due now. Return their number."""
+        """Make all pages of a domain, or one page, due now. Return their number.
+
+        what: a domain or URL; with * at the end, all pages whose URL starts with it.
+        """
         return (await request_refresh(self._db, what, at=at)).pages
 
     async def changes(

@@ -18,15 +18,14 @@ from crawler.times import format_typed_instant
 def refresh(
     domain: Annotated[
         str,
-        argument("DOMAIN|URL", "A registered domain, or a URL with a path: then only pages whose URL starts with it."),
+        argument(
+            "DOMAIN|URL", "A registered domain, or a page's URL; with * at the end, all pages whose URL starts with it."
+        ),
     ],
-    prefix: Annotated[
-        str | None, option("URL|PATH", "Only pages whose URL starts with this. Overrides the path of the argument.")
-    ] = None,
     at: At = None,
     as_json: Json = False,
 ) -> None:
-    """Mark all pages of a domain, or those whose URL starts with a prefix, as due now.
+    """Mark all pages of a domain, one page, or those whose URL starts with a prefix, as due now.
 
     A running local stack starts to fetch them now, unless the domain has to wait or --at is given. Otherwise, the next
     crawl fetches them.
@@ -34,19 +33,18 @@ def refresh(
     Examples:
 
         recrawl refresh docs.example.com
-        recrawl refresh docs.example.com --prefix /guide/
         recrawl refresh https://docs.example.com/guide/intro
+        recrawl refresh 'https://docs.example.com/guide/*'
     """
-    result = run_on_database(lambda db, _: revisits.request_refresh(db, domain, prefix=prefix or "", at=at))
+    result = run_on_database(lambda db, _: revisits.request_refresh(db, domain, at=at))
     name, pages = result.domain.authority, result.pages
     # A run of the local stack uses the real time, not `at`.
-    run_url = revisits.start_recrawl(settings(), result.domain, result.prefix) if at is None else None
+    run_url = revisits.start_recrawl(settings(), result.domain, result.url) if at is None else None
     if as_json:
-        print_json({"domain": name, "prefix": result.prefix, "pages": pages, "run": run_url, "wait": result.wait})
+        print_json({"domain": name, "url": result.url, "pages": pages, "run": run_url, "wait": result.wait})
         return
     when = "now" if at is None else f"at {format_instant(at)}"
-    verb = "is" if pages == 1 else "are"
-    say(f"{format_count(pages, 'page')} whose URL starts with {result.prefix} {verb} due {when}")
+    say(f"{result.subject} due {when}")
     if result.wait is not None and result.wait.reason.is_obstacle:
         say(f"They wait: {name} {status.format_wait(result.wait, result.domain, now=at or datetime.now(UTC))}")
     elif run_url:

@@ -18,7 +18,6 @@ from crawler.app.settings import BY_NAME, SettingKind, SettingsPatch, get_option
 from crawler.app.status import format_wait
 from crawler.errors import BadInput, StackFailed
 from crawler.format.domain_settings import format_changed_settings, format_rule
-from crawler.format.values import format_count
 from crawler.server.ui.links import SERVER_LINKS
 
 # The settings that the forms "Add a domain" and "Budget and freshness target" may set.
@@ -55,7 +54,7 @@ async def add_domain(db: AppDatabase, form: Form, at: datetime) -> Outcome:
         values["allow_private"] = True
     (added,) = await domains.add_domains(db, [address], SettingsPatch(values), at=at)
     domain, name = added.new_domain, added.new_domain.authority
-    run_url = await _start_run(db, domain, domain.root)
+    run_url = await _start_run(db, domain, f"{domain.root}*")
     then = "its first crawl has started" if run_url else f"no local stack is running, so run recrawl crawl {name}"
     warning = f" {added.warning}." if added.warning else ""
     return Outcome(f"{name} is registered; {then}.{warning}", domain, is_well=not added.warning, run_url=run_url)
@@ -105,12 +104,11 @@ async def set_paused(db: AppDatabase, form: Form, _at: datetime, *, paused: bool
 
 
 async def refresh(db: AppDatabase, form: Form, _at: datetime) -> Outcome:
-    """Make the pages whose URL starts with a prefix due now. Raises BadInput."""
+    """Make the pages of a path due now. Raises BadInput."""
     domain = await find_domain(db, form.get("name", ""))
-    refreshed = await refresh_pages(db, domain.authority, prefix=form.get("prefix", "").strip())
-    run_url = await _start_run(db, domain, refreshed.prefix)
-    verb = "is" if refreshed.pages == 1 else "are"
-    what = f"{format_count(refreshed.pages, 'page')} whose URL starts with {refreshed.prefix} {verb} due now"
+    refreshed = await refresh_pages(db, domain.authority, path=form.get("what", ""))
+    run_url = await _start_run(db, domain, refreshed.url)
+    what = f"{refreshed.subject} due now"
     then = f"no local stack is running, so run {refreshed.command} or recrawl up"
     if refreshed.wait is not None and refreshed.wait.reason.is_obstacle:
         then = f"they have to wait: {domain.authority} {format_wait(refreshed.wait, domain, now=datetime.now(UTC))}"
@@ -187,10 +185,10 @@ def parse_number(typed: str) -> int:
     return int(typed) if typed.isascii() and typed.isdigit() and len(typed) <= MAX_DIGITS else 0
 
 
-async def _start_run(db: AppDatabase, domain: Domain, prefix: Url) -> str:
-    """Start a crawl run of the pages under a prefix in the local stack; return its address, or "" without a stack."""
+async def _start_run(db: AppDatabase, domain: Domain, path: str) -> str:
+    """Start a crawl run of these pages in the local stack; return its address, or "" without a stack."""
     try:
-        return await asyncio.to_thread(start_recrawl, db.settings, domain, prefix) or ""
+        return await asyncio.to_thread(start_recrawl, db.settings, domain, path) or ""
     except StackFailed:
         return ""
 

@@ -25,7 +25,7 @@ from crawler.store.report.export import (
     read_shared_digests,
     read_versions_to_export,
 )
-from crawler.store.report.expressions import IMPORTANCE, MIX, Backlog, count_pages_under, list_holders, read_backlog
+from crawler.store.report.expressions import IMPORTANCE, MIX, Backlog, count_pages, list_holders, read_backlog
 from crawler.store.report.feed import (
     BlockChange,
     ChangeFilter,

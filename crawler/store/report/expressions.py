@@ -94,11 +94,11 @@ DUE_OR_REQUESTED = f"""
       FROM found, unknown_urls
 """  # noqa: S608  only our own statement is inserted
 HOLDERS = "SELECT DISTINCT holder FROM domain_state WHERE leased_until > clock_timestamp() AND holder IS NOT NULL"
-COUNT_UNDER_PREFIX = """
+COUNT_PAGES = """
     SELECT count(*) AS pages
       FROM page p JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
       LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = p.key
-     WHERE p.domain_id = %(domain_id)s AND starts_with(p.url, %(prefix)s)
+     WHERE p.domain_id = %(domain_id)s AND starts_with(p.url, %(url)s) AND (%(is_prefix)s OR p.url = %(url)s)
        AND page_category(f.state, p.version, u.kind) NOT IN ('unread_list', 'excluded')
 """
 
@@ -140,6 +140,6 @@ async def list_holders(db: Database) -> set[str]:
     return {holder for (holder,) in await fetch_rows(db, HOLDERS, {})}
 
 
-async def count_pages_under(db: Database, domain: Domain, prefix: Url) -> int:
-    """Return the number of the domain's pages with a URL prefix, without excluded pages and unread lists."""
-    return await fetch_number(db, COUNT_UNDER_PREFIX, {"domain_id": domain.id, "prefix": prefix})
+async def count_pages(db: Database, domain: Domain, url: Url, *, is_prefix: bool) -> int:
+    """Return the number of the domain's pages with a URL or URL prefix, without excluded pages and unread lists."""
+    return await fetch_number(db, COUNT_PAGES, {"domain_id": domain.id, "url": url, "is_prefix": is_prefix})

@@ -196,8 +196,8 @@ async def test_holders_are_named_while_their_leases_last(db: Database, domain: D
 async def test_pages_under_a_prefix_are_counted(db: Database, domain: Domain) -> None:
     await walked(db, domain)
 
-    assert await report.count_pages_under(db, domain, domain.root) == 4
-    assert await report.count_pages_under(db, domain, url(domain, 3)) == 1
+    assert await report.count_pages(db, domain, domain.root, is_prefix=True) == 4
+    assert await report.count_pages(db, domain, url(domain, 3), is_prefix=True) == 1
 
 
 async def test_a_page_is_explained_with_its_visits_and_linking_pages(db: Database, domain: Domain) -> None:
