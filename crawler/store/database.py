@@ -25,6 +25,7 @@ CONNECT_TIMEOUT_SECONDS = 20
 PERMISSION_ERRORS = (psycopg.errors.InsufficientPrivilege, psycopg.errors.ReadOnlySqlTransaction)
 # Temporary states of a server: down, full, busy, or a standby that is about to be promoted.
 UNAVAILABLE_ERRORS = (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction, PoolTimeout)
+NEXT_STEP = "use that version, or another RECRAWL_HOME or RECRAWL_DATABASE_URL"
 NEWER_MESSAGE = "a newer version of recrawl has migrated the database; install that version"
 
 
@@ -71,6 +72,9 @@ class Database:
             raise StoreUnavailable(f"the database does not respond: {format_one_line(error)}") from error
         except psycopg.errors.InsufficientPrivilege as error:
             raise CrawlerError(f"the database refused access: {format_one_line(error)}") from error
+        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn) as error:
+            fact = error.diag.message_primary
+            raise CrawlerError(f"another version of recrawl created the database ({fact}); {NEXT_STEP}") from error
         except psycopg.errors.NumericValueOutOfRange as error:
             fact = format_one_line(error)
             raise BadInput(f"a number is out of range for the database ({fact}); use another one") from error

@@ -398,6 +398,15 @@ def test_another_table_with_our_name_is_a_one_line_error(empty_database_url: str
     assert "use another database" in done.complaint
 
 
+def test_a_schema_of_another_checkout_is_a_one_line_error(recrawl: Recrawl, database_url: str) -> None:
+    execute(database_url, "ALTER TABLE subscription RENAME TO watcher")
+
+    done = recrawl("notify", "list")
+
+    assert done.code == 1
+    assert 'another version of recrawl created the database (relation "subscription" does not' in done.complaint
+
+
 @pytest.mark.usefixtures("later_release")
 def test_the_stack_is_not_started_on_a_database_that_it_may_not_migrate(recrawl: Recrawl) -> None:
     done = recrawl("up")
