@@ -63,6 +63,9 @@ def check_usable(tab: Page, name: str) -> None:
         assert not violations, f"{name}, {scheme}, {width}"
         excess = tab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert excess <= 0, f"{name} is wider than {width} pixels"
+        assert not tab.evaluate("[...document.querySelectorAll('.rows')].some(e => e.scrollWidth > e.clientWidth)"), (
+            name
+        )
         if PICTURES:
             tab.screenshot(path=Path(PICTURES) / f"{name}-{scheme}-{width}.png", full_page=True)
     tab.emulate_media(color_scheme="light")
