@@ -88,7 +88,8 @@ class RefreshResult:
         """Return what is due, with its verb."""
         if not self.url.endswith("*"):
             return f"{self.url} is"
-        return f"{format_count(self.pages, 'page')} under {self.url[:-1]} {'is' if self.pages == 1 else 'are'}"
+        verb = "is" if self.pages == 1 else "are"
+        return f"{format_count(self.pages, 'page')} whose URL starts with {self.url[:-1]} {verb}"
 
 
 async def request_refresh(db: AppDatabase, name: str, *, path: str = "", at: datetime | None = None) -> RefreshResult:
@@ -116,8 +117,8 @@ async def request_refresh(db: AppDatabase, name: str, *, path: str = "", at: dat
 def start_recrawl(settings: Settings, domain: Domain, path: str) -> str | None:
     """Start a run of the local stack that fetches what is due; return its URL, or None without a stack.
 
-    path: as for `request_refresh`.  Blocks until the Prefect server responds. Raises StackFailed if it does not respond
-    or has no such deployment.
+    path: as for `request_refresh`.
+    Blocks until the Prefect server responds. Raises StackFailed if it does not respond or has no such deployment.
     """
     stack = find_running_stack(settings)
     if stack is None:

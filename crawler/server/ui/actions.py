@@ -186,7 +186,7 @@ def parse_number(typed: str) -> int:
 
 
 async def _start_run(db: AppDatabase, domain: Domain, path: str) -> str:
-    """Start a crawl run of these pages in the local stack and return its address; empty without a stack."""
+    """Start a crawl run of these pages in the local stack; return its address, or "" without a stack."""
     try:
         return await asyncio.to_thread(start_recrawl, db.settings, domain, path) or ""
     except StackFailed:

@@ -141,5 +141,5 @@ async def list_holders(db: Database) -> set[str]:
 
 
 async def count_pages(db: Database, domain: Domain, url: Url, *, is_prefix: bool) -> int:
-    """Return the number of the domain's pages with a URL, or with a URL prefix, that may be fetched."""
+    """Return the number of the domain's pages with a URL or URL prefix, without excluded pages and unread lists."""
     return await fetch_number(db, COUNT_PAGES, {"domain_id": domain.id, "url": url, "is_prefix": is_prefix})
