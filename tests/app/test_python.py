@@ -205,6 +205,7 @@ def test_what_cannot_be_is_a_sentence(database_url: str, tmp_path: Path) -> None
         pass
 
 
+@pytest.mark.soak
 def test_importing_it_takes_nothing_that_opening_does_not_need() -> None:
     program = (
         "import sys; from crawler.app import open_app; print(*sorted({name.partition('.')[0] for name in sys.modules}))"

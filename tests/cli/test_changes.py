@@ -2,6 +2,7 @@
 
 import io
 import re
+from itertools import product
 
 import pytest
 from rich.console import Console
@@ -286,26 +287,26 @@ def test_text_from_servers_cannot_control_the_terminal(recrawl: Recrawl, site: S
     assert [character for character in said if not character.isprintable() and character != "\n"] == []
 
 
-@pytest.mark.parametrize("width", [60, 100, 200])
-def test_it_is_readable_in_narrow_and_wide_terminals(
-    recrawl: Recrawl, shop: Site, console: list[Console], width: int
-) -> None:
-    for arguments in (
-        ("changes", "--why"),
-        ("diff", f"{shop.url}tea", "--from", "1"),
-        ("versions", f"{shop.url}tea", "--why"),
-        ("show", f"{shop.url}tea"),
-        ("pages", shop.name, "--why"),
-        ("pages", shop.name, "--at", "2099-02-15"),
-        ("pages", "--state", "gone"),
-        ("explain", f"{shop.url}tea"),
+def test_it_is_readable_in_narrow_and_wide_terminals(recrawl: Recrawl, shop: Site, console: list[Console]) -> None:
+    for width, arguments in product(
+        (60, 100, 200),
+        (
+            ("changes", "--why"),
+            ("diff", f"{shop.url}tea", "--from", "1"),
+            ("versions", f"{shop.url}tea", "--why"),
+            ("show", f"{shop.url}tea"),
+            ("pages", shop.name, "--why"),
+            ("pages", shop.name, "--at", "2099-02-15"),
+            ("pages", "--state", "gone"),
+            ("explain", f"{shop.url}tea"),
+        ),
     ):
         console.append(terminal(width, colour=False))
         assert recrawl(*arguments).code == 0
         lines = told_by(console[-1]).splitlines()
         assert lines
         broken = [line for line in lines if len(line) > width and "://" not in line]
-        assert broken == [], arguments
+        assert broken == [], (width, arguments)
         assert "/tea" in "".join(lines) or "gone" in arguments
 
 

@@ -87,6 +87,7 @@ async def test_a_known_page_that_changed_is_asked_for_by_its_schedule_and_told(d
         assert await events(db, domain) == [("/", "changed")]
 
 
+@pytest.mark.soak
 async def test_a_year_of_a_static_page_stays_conditional_and_keeps_what_was_learnt(db: Database) -> None:
     longest = 10 * DAY
     async with scripted(db, {"/": body()}) as (site, domain):

@@ -174,7 +174,11 @@ async def test_404_410_500_and_429_are_four_things_in_states_events_and_waits(db
         assert at + 2 * HOUR <= held[0][0] < at + 3 * HOUR
 
 
-@pytest.mark.parametrize("trouble", [HUNG_UP, Said(500), Said(403)], ids=["no answer", "500", "403"])
+@pytest.mark.parametrize(
+    "trouble",
+    [pytest.param(HUNG_UP, marks=pytest.mark.soak), Said(500), pytest.param(Said(403), marks=pytest.mark.soak)],
+    ids=["no answer", "500", "403"],
+)
 async def test_a_page_that_alone_fails_for_half_a_year_is_no_tombstone(db: Database, trouble: Said) -> None:
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
@@ -443,7 +447,9 @@ async def is_orphan(db: Database, domain: Domain, path: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    "interval", [timedelta(minutes=10), timedelta(minutes=30), DAY], ids=["10 min", "30 min", "a day"]
+    "interval",
+    [pytest.param(timedelta(minutes=10), marks=pytest.mark.soak), timedelta(minutes=30), DAY],
+    ids=["10 min", "30 min", "a day"],
 )
 async def test_a_deleted_page_is_reported_within_two_hours_of_its_first_404(db: Database, interval: timedelta) -> None:
     async with scripted(db, SITE) as (site, domain):

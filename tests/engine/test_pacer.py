@@ -77,7 +77,7 @@ def test_hours_divide_the_delay_by_their_speed_and_robots_txt_bounds_it(hour: in
     assert (pacer.delay, pacer.max_delay) == (seconds * SECOND, 8 * SECOND)
 
 
-@pytest.mark.parametrize("factor", [2.0, 0.0])
+@pytest.mark.parametrize("factor", [2.0, pytest.param(0.0, marks=pytest.mark.soak)])
 async def test_a_server_that_takes_long_is_asked_more_seldom(db: Database, living: LivingServer, factor: float) -> None:
     await register(db, living.url, delay=0.02 * SECOND, parallelism=1, latency_factor=factor)
     living.slow(0.25)

@@ -341,6 +341,7 @@ async def test_a_shift_goes_on_without_a_helper_that_is_killed(db: Database, mon
     assert await coins_missing(db) == 0
 
 
+@pytest.mark.soak
 async def test_one_process_alone_where_its_user_says_so(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_pool, "BUSY_SHARE", 0.0)
     monkeypatch.setattr(worker_pool, "LOAD_INTERVAL", timedelta(seconds=0.01))

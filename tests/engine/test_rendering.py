@@ -174,6 +174,7 @@ async def test_without_a_browser_pages_that_would_need_it_are_told(db: Database,
     assert await versions(db, domain)
 
 
+@pytest.mark.soak
 async def test_what_a_user_says_of_a_pattern_holds(db: Database, tmp_path: Path) -> None:
     write_app(tmp_path, NAMES[:2])
     write_static(tmp_path, NAMES[:2])

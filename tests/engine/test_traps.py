@@ -25,7 +25,7 @@ async def trapped_crawl(db: Database, url: str) -> Domain:
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[] if kind in {"calendar", "prose"} else pytest.mark.soak) for kind in TRAPS]
+    "kind", [pytest.param(kind, marks=[] if kind == "calendar" else pytest.mark.soak) for kind in TRAPS]
 )
 async def test_real_pages_are_found_beside_a_trap_which_is_left_alone(db: Database, kind: str) -> None:
     async with trapped_site(kind) as (url, site):

@@ -36,7 +36,10 @@ def _enough_descriptors() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_enough_descriptors")
-@pytest.mark.parametrize("sent", SENT_BEFORE)
+@pytest.mark.parametrize(
+    "sent",
+    [pytest.param(sent, marks=() if sent == "half of the headers" else pytest.mark.soak) for sent in SENT_BEFORE],
+)
 def test_request_is_served_while_1100_clients_hold_connections(process_visitor: Visitor, sent: str) -> None:
     resource.prlimit(process_visitor.pid, resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
     address = urlsplit(process_visitor.address)

@@ -275,6 +275,7 @@ def test_five_thousand_links_are_fast_for_any_file(rules: str, links: str) -> No
     assert time.process_time() - began < 0.5  # 0.01 to 0.07 s; without the index 10 s to 5 minutes
 
 
+@pytest.mark.soak
 def test_index_of_the_longest_file_is_built_quickly() -> None:
     for body in HEAVY.values():
         began = time.process_time()

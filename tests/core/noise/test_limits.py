@@ -1,5 +1,6 @@
 """Limits of the memory for a domain's volatile blocks."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ def page(n: int, shown: str, *, words: int) -> str:
     return f"<pre>{' '.join(f'log{n} says{word}' for word in range(words))} at {shown}"
 
 
+@pytest.mark.soak
 def test_patterns_of_long_texts_push_out_only_the_oldest() -> None:
     domain = Domain()
     for n in range(20):

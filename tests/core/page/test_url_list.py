@@ -143,6 +143,7 @@ def test_equal_entries_have_equal_digests() -> None:
     assert read(plain).digest != read(urlset(loc("/a", "<lastmod>2026-11-20</lastmod>"))).digest
 
 
+@pytest.mark.soak
 def test_number_of_entries_is_limited_by_the_protocol() -> None:
     found = read(urlset("".join(loc(f"/{n}") for n in range(MAX_ENTRIES + 10))))
     assert len(found.entries) == MAX_ENTRIES

@@ -95,6 +95,7 @@ async def test_pages_are_in_a_sandbox_even_if_root_starts_the_browser(
     assert "browser.no_sandbox" not in [each.getMessage() for each in told]
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root needs unshare for the sandbox")
 async def test_a_browser_without_a_sandbox_is_logged_once(
     browser: Browser, told: list[logging.LogRecord], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -155,7 +156,7 @@ async def test_four_hostile_tabs_stay_within_the_memory_limit_and_affect_no_othe
     assert {each.reason for each in findings} <= {RenderFailure.CRASHED, RenderFailure.HUNG}
 
 
-@pytest.mark.parametrize("at", ["start", "request"])
+@pytest.mark.parametrize("at", [pytest.param("start", marks=pytest.mark.soak), "request"])
 async def test_a_killed_driver_costs_a_restart_and_no_page(browser: Browser, at: str) -> None:
     killed: list[int] = []
 

@@ -95,6 +95,7 @@ async def test_all_requests_of_parallel_tabs_have_the_password_from_the_first_on
     assert first[1] == second[1] == third[1] == 1  # one round trip per tab, none per page
 
 
+@pytest.mark.soak
 async def test_silent_connections_of_others_prevent_no_rendering(browser: Browser) -> None:
     async def answer(_: BrowserRequest) -> BrowserResponse:
         return BrowserResponse(200, (("Content-Type", "text/html"),), b"<p>x")

@@ -128,7 +128,7 @@ SCENES: dict[str, tuple[str, RenderFailure | None]] = {
 }
 
 
-LONG_SCENES = {scene for scene in SCENES if scene.startswith("endless ") or scene == "an endless loop later"}
+QUICK_SCENES = ("dialogs", "a service worker")
 
 
 async def test_address_of_a_frame_stays_a_link_beside_its_content(browser: Browser) -> None:
@@ -141,7 +141,7 @@ async def test_address_of_a_frame_stays_a_link_beside_its_content(browser: Brows
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize(
-    "scene", [pytest.param(scene, marks=pytest.mark.soak if scene in LONG_SCENES else ()) for scene in SCENES]
+    "scene", [pytest.param(scene, marks=() if scene in QUICK_SCENES else pytest.mark.soak) for scene in SCENES]
 )
 async def test_what_a_page_does_to_its_tab_is_a_finding_and_the_next_page_is_rendered(
     browser: Browser, scene: str

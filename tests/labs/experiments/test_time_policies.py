@@ -199,6 +199,7 @@ def test_best_pages_are_selected_within_the_limits_of_hosts() -> None:
     assert places(np.array([3, 1, 3, 3, 1])).tolist() == [0, 0, 1, 2, 1]
 
 
+@pytest.mark.soak
 def test_point_rates_are_unbiased_and_intervals_cover() -> None:
     points = estimator.point_biases(seed=1, pages=4000, visits=(10,))
     fits = estimator.prior_fits(seed=1, pages=4000, shapes=(0.5, 3.0), visits=(0, 10))
@@ -226,6 +227,7 @@ def test_similarity_visits_pages_with_poisson_changes_once_per_period() -> None:
     assert as_fresh.redundant_per_day < similarity.redundant_per_day
 
 
+@pytest.mark.soak
 def test_similarity_visits_pages_with_regular_changes_after_two_thirds_of_their_period() -> None:
     tracks = dai.dai(timing=Timing.CLOCKWORK, seed=1, pages=30, visits=40, periods=(5.0, 20.0))
 
