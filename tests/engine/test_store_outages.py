@@ -52,8 +52,7 @@ async def until(db: Database, query: str) -> None:
 async def shift_waits(crawl: asyncio.Task[ShiftResult], told: list[logging.LogRecord]) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while not any(vars(each).get("about") == "shift" for each in told):
-            if crawl.done():
-                await crawl
+            assert not crawl.done(), f"the crawl ended before the outage: {await crawl}"
             await asyncio.sleep(0.02)
 
 
