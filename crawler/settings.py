@@ -169,7 +169,8 @@ class Settings(BaseSettings):
         "chromium-headless-shell, chromium, chromium-browser and google-chrome",
     )
     render_timeout: Seconds = Field(
-        timedelta(seconds=20), description="time limit for rendering one page in the browser"
+        timedelta(seconds=20),
+        description="time limit for opening a tab of the browser, and again for loading and reading the page",
     )
 
     # Politeness, unless the domain's settings or robots.txt say otherwise.
