@@ -177,8 +177,8 @@ class Settings(BaseSettings):
     delay: Span = Field(
         timedelta(seconds=1),
         ge=timedelta(0),
-        description="time from the end of a response to the next request; 0 for your own server (a domain with "
-        "--allow-private, only private addresses)",
+        description="time from the last request, or the end of the last response if that is later, to the next "
+        "request; 0 for your own server (a domain with --allow-private, only private addresses)",
     )
     parallelism: int = Field(1, ge=1, le=256, description="simultaneous requests to one domain")
     private_parallelism: int = Field(
