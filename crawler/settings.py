@@ -169,15 +169,16 @@ class Settings(BaseSettings):
         "chromium-headless-shell, chromium, chromium-browser and google-chrome",
     )
     render_timeout: Seconds = Field(
-        timedelta(seconds=20), description="time limit for rendering one page in the browser"
+        timedelta(seconds=20),
+        description="time limit for opening a tab of the browser, and again for loading and reading the page",
     )
 
     # Politeness, unless the domain's settings or robots.txt say otherwise.
     delay: Span = Field(
         timedelta(seconds=1),
         ge=timedelta(0),
-        description="time from the end of a response to the next request; 0 for your own server (a domain with "
-        "--allow-private, only private addresses)",
+        description="time from the last request, or the end of the last response if that is later, to the next "
+        "request; 0 for your own server (a domain with --allow-private, only private addresses)",
     )
     parallelism: int = Field(1, ge=1, le=256, description="simultaneous requests to one domain")
     private_parallelism: int = Field(

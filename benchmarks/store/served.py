@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from crawler.core.domain import Domain
-from tests.server.conftest import Visitor, served
+from tests.server.conftest import Visitor, served_by_process
 
 BAR_S = 2.0  # limit of a response
 BAR_BYTES = 100e6  # limit of the server's memory
@@ -33,7 +33,7 @@ class Shown:
 
 def shown(url: str, home: Path, great: Domain, small: str, *, pages: int) -> Iterator[Shown]:
     """Request each page twice, in the order of a typical visit; finally, report the peak memory of the server."""
-    with served(url, home) as visitor:
+    with served_by_process(url, home) as visitor:
         assert visitor.log_in().status == 303
         for what, path in addresses(great, small, pages=pages):
             first, status, size = _timed_get(visitor, path)
@@ -68,7 +68,7 @@ def addresses(great: Domain, small: str, *, pages: int) -> Iterator[tuple[str, s
     of_changed = {"url": f"{great.root}{n % 20}/page{n}"}
     yield "page: versions side by side", "/page?" + urlencode({**of_changed, "view": "sides"})
     yield "page: unknown", "/page?" + urlencode({"url": f"{great.root}nowhere"})
-    yield "blocks of a page", "/pieces?" + urlencode(of_changed)
+    yield "blocks of a page", "/blocks?" + urlencode(of_changed)
 
 
 def _timed_get(visitor: Visitor, path: str) -> tuple[float, int, int]:

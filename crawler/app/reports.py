@@ -1,12 +1,12 @@
 """Reports on domains: freshness, its accuracy and costs, plans, and forecasts for other budgets."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from crawler.app.database import AppDatabase
 from crawler.app.registration import find_domains
-from crawler.app.status import format_waits
+from crawler.app.status import WaitReason, find_wait, format_waits
 from crawler.core.budget.cost import ShadowPrice
 from crawler.core.budget.expected import PolicyForecast
 from crawler.core.budget.hours import list_week_spans
@@ -47,9 +47,10 @@ class FullReport:
 
 async def report_domains(
     db: AppDatabase, name: str | None, *, window: timedelta, at: datetime | None
-) -> tuple[list[FullReport], list[str]]:
-    """Return the reports of one domain or all, and a sentence for each domain in which a requested page waits.
+) -> tuple[list[FullReport], list[str], bool]:
+    """Return the reports of one domain or all, and why pages wait.
 
+    That is a sentence for each domain in which a requested page waits, and whether pages wait only for a worker.
     at: knowledge time, not before a domain's last visit; None for now.  Raises BadInput.
     """
     selected = await find_domains(db, name, at=at)
@@ -65,7 +66,19 @@ async def report_domains(
         for domain in selected
         if (each := await report.read_domain_report(db, domain, at=instant, window=window)) is not None
     ]
-    return full_reports, await format_waits(db, at=instant, only=selected, requested=True)
+    waiting = await format_waits(db, at=instant, only=selected, requested=True)
+    return full_reports, waiting, await _lacks_worker(db, selected, at=instant)
+
+
+async def _lacks_worker(db: AppDatabase, selected: Iterable[Domain], *, at: datetime) -> bool:
+    """Return whether a domain could be crawled now, but no worker is running."""
+    if not is_without_worker(db.settings):
+        return False
+    for domain in selected:
+        wait = await find_wait(db, domain, at=at)
+        if wait is not None and wait.reason is WaitReason.NO_WORKER:
+            return True
+    return False
 
 
 async def measure_freshness(
@@ -102,12 +115,6 @@ def get_shadow_price(settings: Settings, domain_report: DomainReport) -> float |
     if domain_report.revisit != "value" and is_known_policy(domain_report.revisit, settings.plugins):
         return None
     return settings.min_value if domain_report.shadow_price is None else domain_report.shadow_price
-
-
-def lacks_worker(settings: Settings, domain_reports: Sequence[DomainReport]) -> bool:
-    """Return whether pages are due but no worker is running."""
-    idle = [(each, find_next_fetch_time(each)) for each in domain_reports if not each.paused and each.holder is None]
-    return any(at is not None and at <= each.at for each, at in idle) and is_without_worker(settings)
 
 
 @dataclass(frozen=True, slots=True)

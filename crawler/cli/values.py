@@ -41,12 +41,11 @@ def parse_ip_address(text: str) -> str:
     return str(ipaddress.ip_address(text))
 
 
-def parse_since(text: str, *, now: datetime) -> int | timedelta | datetime:
+def parse_since(text: str, *, now: datetime, number: str = "cursor") -> int | timedelta | datetime:
     """Parse a position in the change feed or in the versions of a page.
 
     It can be a number (a cursor or a version), a duration before now, a day or a time (UTC).
-
-    Raises typer.BadParameter.
+    number: what a number would be, for the message.  Raises typer.BadParameter.
     """
     lowered = text.strip().lower()
     if lowered.isascii() and lowered.isdigit() and len(lowered) <= 18:
@@ -60,5 +59,5 @@ def parse_since(text: str, *, now: datetime) -> int | timedelta | datetime:
         return times.parse_span(text)
     except ValueError as error:
         raise typer.BadParameter(
-            f"{text!r} is not a cursor, a duration such as 7d, or a day such as yesterday or 2026-11-22"
+            f"{text!r} is not a {number}, a duration such as 7d, or a day such as yesterday or 2026-11-22"
         ) from error

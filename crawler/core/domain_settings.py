@@ -192,7 +192,8 @@ TABLE = {
     "delay": Setting(
         SettingKind.DELAY,
         "--delay SECONDS",
-        "Pause between a response and the next request; a longer Crawl-delay in robots.txt takes precedence.",
+        "Time from the last request, or the end of the last response if that is later, to the next request; "
+        "a longer Crawl-delay in robots.txt takes precedence.",
     ),
     "latency_factor": Setting(
         SettingKind.NUMBER,

@@ -106,10 +106,9 @@ async def settle_pending(
 
 
 async def _is_domain_up(request_url: RequestUrl, *, root: Url, knowledge: DomainKnowledge) -> bool:
-    """Fetch the front page; return whether it responds without a 5xx status. False if it may not be fetched."""
-    if find_exclusion(root, depth=0, knowledge=knowledge):
-        return False
-    response = await request_url(root)
+    """Fetch the front page, or robots.txt if it may not be fetched; return whether it responds without a 5xx status."""
+    is_excluded = find_exclusion(root, depth=0, knowledge=knowledge)
+    response = await request_url(Url(f"{root}robots.txt") if is_excluded else root)
     if isinstance(response, Unreached):
         return response.reason not in NETWORK_FAILURES
     return not (isinstance(response, Fetched) and response.status >= 500)

@@ -146,7 +146,8 @@ def _explain_fetched(page: PageFacts, today: Due | None, due: str) -> str:
     if page.canonical is not None:
         return f"{due}, to check whether its text is still the same as {page.canonical}, whose schedule it shares"
     if today is None or page.reason:
-        return f"it has no text of its own ({page.reason or 'never fetched'}); {due}"
+        reason = format_reason(page.reason) or "never fetched"
+        return f"{'its last visit gave no result' if page.version else 'it has no text of its own'} ({reason}); {due}"
     if today.bound is Bound.ONCE:
         return "it was fetched once, and a rule excludes further visits"
     if page.due_at is None or page.due_at >= NEVER:

@@ -58,7 +58,7 @@ REASON_WORDS: dict[str, str] = {
     FailureReason.GARBAGE: "the response is not valid HTTP",
     FailureReason.ADDRESS: "its IP address may not be requested",
     FailureReason.ROBOTS: "robots.txt forbids it",
-    FailureReason.LEASE: "aborted at the end of the lease",
+    FailureReason.LEASE: "interrupted by the end of the lease, the budget or the crawl hours",
     SoftError.SOFT_404: "soft 404: it looks like the domain's error page",
     SoftError.LOGIN: "it shows a login form instead of its text",
     SoftError.SHARED_TEXT: "it shows the same text as other pages instead of its own",

@@ -112,7 +112,7 @@ def find_free_port(key: str, *, excluded: tuple[int, ...] = ()) -> int:
         port = PORTS[(first + step) % len(PORTS)]
         if port not in excluded and is_port_free(port):
             return port
-    raise StackFailed(f"no port of 127.0.0.1 from {PORTS.start} to {PORTS.stop} is free: stop programs that use them")
+    raise StackFailed(f"no port of 127.0.0.1 from {PORTS[0]} to {PORTS[-1]} is free: stop programs that use them")
 
 
 def is_port_free(port: int) -> bool:

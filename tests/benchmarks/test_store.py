@@ -1,13 +1,18 @@
 """The store benchmarks run on few pages and count claimed and recorded pages."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from benchmarks.__main__ import main
 from benchmarks.store.queue import Round, figure
+from benchmarks.store.served import shown
 from benchmarks.store.workers import Work, all_ready, at_once
+from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
+from crawler.core.http.urls import Authority
 from tests.patience import SLOW
 
 
@@ -55,6 +60,16 @@ def test_growth_reports_a_month_and_claims_with_nothing_due(tmp_path: Path, caps
     assert written["page"] >= results["visits"]
     assert written["domain_state"] > 0
     assert all(each["vacuumed"]["size_bytes"] > 0 for each in left.values())
+
+
+def test_each_page_of_the_web_ui_is_measured(database_url: str, tmp_path: Path) -> None:
+    since = datetime(2026, 3, 1, tzinfo=UTC)
+    great = Domain(1, Authority("great.test"), "http", frozenset(), False, since, DomainSettings())
+
+    measured = list(shown(database_url, tmp_path, great, "small.test", pages=2000))
+
+    assert {each.status for each in measured} <= {200, 400}  # 400, since the domains are not registered
+    assert all(each.resident > 0 for each in measured)
 
 
 def test_the_figure_shows_each_kind_by_size() -> None:

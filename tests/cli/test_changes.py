@@ -129,6 +129,8 @@ def test_figures_stand_behind_why_and_not_before(recrawl: Recrawl, shop: Site) -
         (("changes", "--kind", ","), "is not a kind of change"),
         (("changes", "nowhere.test"), "nowhere.test is not registered"),
         (("diff", "http://nowhere.test/"), "nowhere.test is not registered"),
+        (("diff", "http://nowhere.test/", "--from", "xyz"), "'xyz' is not a version number, a duration such as 7d"),
+        (("show", "http://nowhere.test/", "--at", "xyz"), "'xyz' is not a time, a duration such as 7d"),
         (("show", "http://nowhere.test/", "--text", "--html"), "--text and --html cannot be combined"),
         (("show", "http://nowhere.test/", "--at", "1d", "--version", "2"), "--at and --version cannot be combined"),
         (("show", "http://nowhere.test/", "--at", "3"), "'3' is not a time; did you mean --version 3?"),

@@ -536,7 +536,10 @@ def test_due_pages_without_a_worker_are_remarked(recrawl: Recrawl, crawled: Site
     pages = [
         recrawl("explain", crawled.url + path) for path in ("one", "two")
     ]  # one of them may just have been fetched
+    recrawl("domains", "set", crawled.name, "--budget", "0")
+    without_budget = recrawl("report", crawled.name)
 
     assert not any("no worker is running" in done.err for done in alone)
     assert [done.err for done in set_up if "no worker is running" not in done.err] == []
     assert any("no worker is running" in done.out for done in pages)
+    assert "no worker is running" not in without_budget.err

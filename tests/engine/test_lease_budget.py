@@ -160,3 +160,23 @@ async def test_a_request_that_is_cancelled_while_it_waits_for_its_turn_was_not_s
 
     assert budget.compute_refund() == Refund(TODAY, requests=4)
     assert budget.is_idle
+
+
+async def test_a_request_of_the_browser_is_refunded_if_the_hours_close_while_it_waits() -> None:
+    class Closing(Pacer):
+        closed = False
+
+        def is_closed(self) -> bool:
+            return self.closed
+
+        async def wait_for_slot(self, *_: object, **__: object) -> None:
+            self.closed = True
+
+    budget, stats = budget_of(Budgets()), CrawlStats()
+    server = PacedServer(cast(Http, Nobody()), Closing(delay=timedelta(0)), deadline=DAY)
+    requester = Requester(server, budget, term=3 * DAY, stats=stats)
+
+    response = await requester.relay(BrowserRequest(Url("http://site.test/a.js")), is_own=True)
+
+    assert (response, stats.requests) == (None, 0)
+    assert budget.compute_refund() == Refund(TODAY, requests=1)

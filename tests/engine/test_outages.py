@@ -2,6 +2,8 @@
 
 from itertools import cycle
 
+import pytest
+
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Url
 from crawler.store import domains
@@ -50,19 +52,24 @@ async def test_an_error_on_every_page_holds_the_domain_whose_pages_learn_nothing
         assert await coins_missing(db) == 0
 
 
-async def test_broken_pages_of_a_living_site_are_their_own_fault_however_many_come_in_a_row(db: Database) -> None:
-    broken = LEAVES[:7]
+@pytest.mark.parametrize("robots", ["", "User-agent: *\nDisallow: /$"], ids=["all allowed", "front page excluded"])
+async def test_broken_pages_of_a_living_site_are_their_own_fault_however_many_come_in_a_row(
+    db: Database, robots: str
+) -> None:
+    broken = LEAVES[2:9]  # prefixes of no other pages, so that only they are due
     async with scripted(db, SITE) as (site, domain):
         await site.crawl(db, at=START)
+        site.pages["/robots.txt"] = Said(body=robots)
+        await site.recrawl(db, domain, at=START + 2 * DAY)
         site.trouble = lambda path: FAILING[500] if path in broken else None
         for path in broken:
-            await domains.request_refresh(db, domain, prefix=Url(domain.root + path[1:]), at=START + HOUR)
+            await domains.request_refresh(db, domain, prefix=Url(domain.root + path[1:]), at=START + 2 * DAY + HOUR)
 
-        shift = await site.crawl(db, at=START + HOUR)
+        shift = await site.crawl(db, at=START + 2 * DAY + HOUR)
 
         assert not shift.suspensions
         assert set(await failures(db, domain)) >= set(broken)
-        assert await events(db, domain) == []
+        assert {path for path, _ in await events(db, domain)} <= {"/"}
 
 
 async def test_one_broken_page_costs_no_request_beside_its_own(db: Database) -> None:

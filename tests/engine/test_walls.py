@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from crawler.core.domain import Domain
@@ -328,6 +329,10 @@ async def test_explain_says_what_stands_in_place_of_a_page(db: Database) -> None
 
     assert known.page is not None
     assert "1 visit in a row failed (its body is empty)" in format_due(known, known.page, today=None, refusal="")
+    redirect = replace(known.page, failures=0, version=0, reason="http_302")
+    assert "it has no text of its own (302 Found)" in format_due(known, redirect, today=None, refusal="")
+    interrupted = replace(known.page, failures=0, reason="lease")
+    assert "its last visit gave no result (interrupted by" in format_due(known, interrupted, today=None, refusal="")
 
 
 async def test_withheld_content_is_counted_in_the_report_and_told_by_explain(db: Database) -> None:

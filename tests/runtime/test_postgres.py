@@ -18,7 +18,8 @@ import psycopg
 import pytest
 
 from crawler.errors import StackFailed
-from crawler.runtime.machine import find_process
+from crawler.runtime import machine
+from crawler.runtime.machine import find_free_port, find_process
 from crawler.runtime.postgres import account
 from crawler.runtime.postgres.account import create_user
 from crawler.runtime.postgres.binaries import choose_installation, copy_for_everybody, list_installations
@@ -270,6 +271,16 @@ def test_folder_of_another_user_gives_a_one_line_error(home: Path) -> None:
     done = subprocess.run([sys.executable, "-c", command, home], capture_output=True, text=True, check=True)
     assert "set RECRAWL_HOME to a folder that you own" in done.stdout
     assert done.stdout.count("\n") == 1
+
+
+def test_without_a_free_port_the_error_names_the_ports_that_were_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+    monkeypatch.setattr(machine, "is_port_free", tried.append)  # returns None: not free
+
+    with pytest.raises(StackFailed) as failure:
+        find_free_port("any")
+
+    assert f"from {min(tried)} to {max(tried)} is free" in str(failure.value)
 
 
 def test_copied_programs_work(tmp_path: Path) -> None:

@@ -94,12 +94,12 @@ def diff(
     versions_output.show_page_diff(url, before=old, after=new, context=context, as_json=as_json)
 
 
-def _parse_version(text: str | None) -> int | timedelta | datetime | None:
-    return None if text is None else values.parse_since(text, now=datetime.now(UTC))
+def _parse_version(text: str | None, number: str = "version number") -> int | timedelta | datetime | None:
+    return None if text is None else values.parse_since(text, now=datetime.now(UTC), number=number)
 
 
 def _parse_instant(text: str | None) -> timedelta | datetime | None:
-    parsed = _parse_version(text)
+    parsed = _parse_version(text, "time")
     if isinstance(parsed, int):
         raise typer.BadParameter(f"{text!r} is not a time; did you mean --version {parsed}?")
     return parsed

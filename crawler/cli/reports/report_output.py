@@ -28,7 +28,9 @@ WITHHELD_NOTE = (
 
 def show_reports(text: str | None, *, days: float, at: datetime | None, as_json: bool) -> None:
     window = timedelta(days=days)
-    full_reports, waiting = run_on_database(lambda db, _: reports.report_domains(db, text, window=window, at=at))
+    full_reports, waiting, lacks_worker = run_on_database(
+        lambda db, _: reports.report_domains(db, text, window=window, at=at)
+    )
     if as_json:
         print_json({"domains": [_describe_report(each) for each in full_reports]})
         return
@@ -38,7 +40,7 @@ def show_reports(text: str | None, *, days: float, at: datetime | None, as_json:
         show_facts(_list_facts(full_reports[0]))
     else:
         _show_report_table([(each.domain_report, each.calibration) for each in full_reports], window)
-    if reports.lacks_worker(settings(), [each.domain_report for each in full_reports]):
+    if lacks_worker:
         remark("Due pages wait because no worker is running: recrawl up, or recrawl crawl --due")
     if full_reports and text is not None:
         _show_sources(full_reports[0].sources)

@@ -7,7 +7,7 @@ from crawler.cli.lazy import local_stack, maintenance
 from crawler.cli.options import Json, flag, option
 from crawler.cli.output import print_json, print_outcome, remark, say, show_facts, show_table
 from crawler.cli.session import DONE, PROBLEM, run_on_database, settings
-from crawler.errors import BadInput, StackFailed
+from crawler.errors import StackFailed
 from crawler.extras import require_extra
 
 
@@ -146,7 +146,7 @@ def serve(
     )
 
 
-def mcp(as_json: Annotated[bool, flag("--json", "Not accepted: the output is always JSON-RPC.")] = False) -> None:
+def mcp() -> None:
     """Serve the crawled pages to a language model over the Model Context Protocol, on stdin and stdout.
 
     The tools search, text, changes and freshness are read-only. The MCP client starts this command, so add it to the
@@ -156,8 +156,6 @@ def mcp(as_json: Annotated[bool, flag("--json", "Not accepted: the output is alw
 
         recrawl mcp
     """
-    if as_json:
-        raise BadInput("recrawl mcp always uses JSON (JSON-RPC): omit --json")
     require_extra("mcp", "recrawl mcp")
     from crawler.mcp import serve
 

@@ -48,11 +48,14 @@ def _build_selector(node: LexborNode) -> str:
 
 def _build_step(node: LexborNode) -> str:
     """Return the selector of one element by tag and classes, and by position if a sibling has the same."""
-    names = [name for name in (node.attributes.get("class") or "").split() if _NAME.fullmatch(name)]
-    step = "".join([node.tag or "*", *(f".{name}" for name in names[:MAX_CLASSES])])
+    names = [name for name in _list_classes(node) if _NAME.fullmatch(name)][:MAX_CLASSES]
+    step = "".join([node.tag or "*", *(f".{name}" for name in names)])
     siblings = [child for child in node.parent.iter() if child.tag == node.tag] if node.parent is not None else [node]
-    alike = [child for child in siblings if (child.attributes.get("class") or "").split()[:MAX_CLASSES] == names]
-    if len(alike if names else siblings) <= 1:
+    if sum(set(names) <= set(_list_classes(child)) for child in siblings) <= 1:
         return step
     position = next(n for n, child in enumerate(siblings, 1) if child.mem_id == node.mem_id)
     return f"{step}:nth-of-type({position})"
+
+
+def _list_classes(node: LexborNode) -> list[str]:
+    return (node.attributes.get("class") or "").split()

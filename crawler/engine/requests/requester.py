@@ -112,15 +112,18 @@ class PacedServer:
         await self.wait_for_slot()
         return await self.send_request(WebRequest(url, limits=limits))
 
-    async def relay(self, request: BrowserRequest, *, is_own: bool) -> BrowserResponse | Unreached:
-        """Send a request of a page in the browser: paced if it is for this server, else at once to a public address."""
+    async def relay(self, request: BrowserRequest, *, is_own: bool) -> BrowserResponse | Unreached | None:
+        """Send a request of a page in the browser: paced if it is for this server, else at once to a public address.
+
+        Return None if the hours close during the wait.
+        """
         if not is_own:
             await self._wait_for_lease()
             limits = RequestLimits(public_only=True)
             return await self._http_client.relay(request, deadline=RELAY_DEADLINE, limits=limits)
         await self.wait_for_slot(is_over=self.pacer.is_closed)
         if self.pacer.is_closed():
-            return Unreached(FailureReason.LEASE, timedelta(0), "the domain's hours are closed")
+            return None
         latency: timedelta | None = None
         try:
             began, auth = time.monotonic(), self._choose_auth(request.url)
@@ -238,7 +241,11 @@ class Requester:
         """Send a request as PacedServer.relay does; return None if the budget is spent or the lease is ending."""
         if self.is_stopping or not self._budget.has_bytes or not await self._budget.take_request():
             return None
+        day = self._budget.day
         response = await self._server.relay(request, is_own=is_own)
+        if response is None:
+            self._budget.return_requests(1, day=day)
+            return None
         self._budget.count_received(response.received_bytes, is_visit=True)
         self._stats.requests += 1
         return response

@@ -43,7 +43,7 @@ from crawler.store.frontier.targets import is_revisit, read_targets
 from crawler.store.learned.credibility import count_revisits
 from crawler.store.learned.domain_memory import read_novelty_memory
 from crawler.store.partitions import analyze_if_outgrown
-from crawler.store.rows import fetch_dict
+from crawler.store.rows import fetch_dict, fetch_rows
 
 FIRST_INSTANT = datetime(1, 1, 1, tzinfo=UTC)
 WINDOW_FACTOR = 3  # pages read from the head of the due order, as a multiple of the pages to select
@@ -56,10 +56,11 @@ WRITE_DUE_TIMES = """
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.state <> 'unfetched'
        AND f.request_reason NOT IN (1, 4, 5)
 """
-DEFER_REPEATS = """
-    UPDATE frontier SET due_at = %(until)s
-     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND state = 'unfetched' AND due_at IS NULL AND NOT boosted
+IS_DEFERRABLE = """
+    domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND state = 'unfetched' AND due_at IS NULL AND NOT boosted
 """
+FIND_REPEATS = f"SELECT key FROM frontier WHERE {IS_DEFERRABLE}"  # noqa: S608  our own condition
+DEFER_REPEATS = f"UPDATE frontier SET due_at = %(until)s WHERE {IS_DEFERRABLE} RETURNING key"  # noqa: S608  as above
 LOWER_SHADOW_PRICE = f"""
     UPDATE domain_plan SET price_correction = greatest(price_correction * %(factor)s, {1 / MAX_CORRECTION})
      WHERE domain_id = %(domain_id)s
@@ -107,17 +108,7 @@ async def select_targets(
         if context is None:
             raise LeaseLost(f"another worker has taken over {lease.domain.authority}")
         await connection.execute(PREFER_KEY_LOOKUPS)
-        scored, selection = await _select_best(connection, values, context)
-        memory = None  # read only if a selected URL has a query
-        for _ in range(MAX_WINDOWS):
-            query_pages = _find_query_pages(scored, selection)
-            if query_pages and memory is None:
-                memory = await read_novelty_memory(connection, lease.domain.id)
-            repeats = [row.key for row in query_pages if memory is not None and memory.was_read_before(row.url)]
-            if not repeats:
-                break
-            await connection.execute(DEFER_REPEATS, values | {"keys": repeats, "until": at + MAX_WAIT})
-            scored, selection = await _select_best(connection, values, context)
+        scored, selection = await _select_new(connection, values, context, defers_repeats=True)
         if len(selection.rescheduled):
             due = [compute_due_at(float(days), at=at) for days in selection.due_in]
             keys = [scored.rows[n].key for n in selection.rescheduled]
@@ -135,18 +126,39 @@ async def select_targets(
 async def preview_targets(
     db: Database, domain: Domain, *, max_targets: int, at: datetime, defaults: CrawlDefaults
 ) -> list[Target]:
-    """Return the pages that `select_targets` would select, without its test for known pages under another URL.
-
-    Needs no lease and writes nothing.
-    """
+    """Return the pages that `select_targets` would select. Needs no lease and writes nothing."""
     async with db.transaction() as connection:
         values = {"domain_id": domain.id, "at": at, "without": [], "most": max_targets, "requested_only": 0}
         context = await read_scoring_context(connection, domain, at=at, defaults=defaults)
         if context is None:
             return []
         await connection.execute(PREFER_KEY_LOOKUPS)
-        scored, selection = await _select_best(connection, values, context)
+        scored, selection = await _select_new(connection, values, context, defers_repeats=False)
         return await read_targets(connection, domain.id, scored, selection.chosen.tolist(), context)
+
+
+async def _select_new(
+    connection: Connection, values: dict[str, Any], context: ScoringContext, *, defers_repeats: bool
+) -> tuple[ScoredRows, Selection]:
+    """Select the best pages except unfetched ones that were read under another URL.
+
+    defers_repeats: store later due times of those.  Boosted pages are never left out.
+    """
+    scored, selection = await _select_best(connection, values, context)
+    memory = None  # read only if a selected URL has a query
+    for _ in range(MAX_WINDOWS):
+        query_pages = _find_query_pages(scored, selection)
+        if query_pages and memory is None:
+            memory = await read_novelty_memory(connection, values["domain_id"])
+        repeats = [row.key for row in query_pages if memory is not None and memory.was_read_before(row.url)]
+        statement = DEFER_REPEATS if defers_repeats else FIND_REPEATS
+        keys = {"keys": repeats, "until": values["at"] + MAX_WAIT}
+        deferred = await fetch_rows(connection, statement, values | keys) if repeats else []
+        if not deferred:
+            break
+        values = values | {"without": [*values["without"], *(key for (key,) in deferred)]}
+        scored, selection = await _select_best(connection, values, context)
+    return scored, selection
 
 
 async def _select_best(

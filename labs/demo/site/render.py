@@ -11,7 +11,6 @@ from labs.demo.site.prose import TOPICS, sentence
 from labs.demo.site.sheet import Sheet, SheetKind
 from labs.demo.site.site import Site
 
-NEWS_ON_HOME = 5
 CURRENCY = "crowns"
 _MENU = (
     ("/", "Home"),
@@ -97,7 +96,7 @@ def items(site: Site, sheet: Sheet, version: int) -> Iterator[str]:
     children = [site.sheet(path) for path in sheet.lists]
     shown = [child for child in children if child.since is None or child.since <= at]
     yield "<ul>\n"
-    for child in shown[: NEWS_ON_HOME if sheet.kind is SheetKind.HOME else None]:
+    for child in shown:
         topic = next(topic for topic in TOPICS if topic.name == child.topic)
         summary = sentence(chance(site.seed, "summary", child.path), topic)
         yield f"<li>{anchor(site, sheet, child.path)}: {escape(summary)}</li>\n"

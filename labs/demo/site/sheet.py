@@ -12,7 +12,6 @@ from enum import StrEnum
 class SheetKind(StrEnum):
     """The kind of a sheet, which determines what its text looks like."""
 
-    HOME = "home"
     LISTING = "listing"
     PLAIN = "plain"
     ARTICLE = "article"

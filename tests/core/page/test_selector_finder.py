@@ -11,6 +11,7 @@ HTML = "text/html; charset=utf-8"
 BODY = b"""<html><body><div id=main><p class="lead big">The mill opens at nine.</p>
 <p>Rye is <b>sown</b> in autumn.</p><p>Oats are sown in spring.</p>
 <ul><li>flour</li><li>bran</li><li class=x9>meal</li></ul>
+<ol><li class="bin low new">barley</li><li class="bin x9 low">spelt</li><li class=low>millet</li></ol>
 <span id=a17><em>Visitors: 4,711</em></span></div><p>At the end.</p></body></html>"""
 
 
@@ -22,6 +23,9 @@ BODY = b"""<html><body><div id=main><p class="lead big">The mill opens at nine.<
         ("Rye is sown in autumn.", "#main > p:nth-of-type(2)"),
         ("bran", "#main > ul > li:nth-of-type(2)"),
         ("meal", "#main > ul > li:nth-of-type(3)"),
+        ("barley", "#main > ol > li.bin.low:nth-of-type(1)"),
+        ("spelt", "#main > ol > li.bin.low:nth-of-type(2)"),
+        ("millet", "#main > ol > li.low:nth-of-type(3)"),
         ("Visitors: 4,711", "#main > span > em"),
         ("At the end.", "p"),
     ],

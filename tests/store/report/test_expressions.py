@@ -9,10 +9,12 @@ from crawler.core.domain import Domain
 from crawler.core.freshness.estimates import DAY, compute_fresh_chance
 from crawler.core.http.response import Response
 from crawler.core.http.urls import Url
+from crawler.core.novelty import NoveltyMemory
 from crawler.core.opic.opic import ENDOWMENT, TOTAL_CASH, compute_importance
 from crawler.core.visit.visit import State
 from crawler.store import claim, domains, frontier, record, report
 from crawler.store.database import Database
+from crawler.store.learned.domain_memory import write_memory
 from tests.store.conftest import START
 from tests.store.made_up import NOT_MODIFIED, USUAL, crawl, html, key, look, status, take, targets, url
 
@@ -182,6 +184,23 @@ async def test_a_preview_equals_the_selection_and_changes_nothing(db: Database, 
     handed_out = await frontier.select_targets(db, lease, max_targets=3, at=LATER, dispatched=(), defaults=USUAL)
 
     assert len(seen) == 3
+    assert seen == handed_out
+
+
+async def test_a_preview_leaves_out_pages_that_were_read_under_another_url(db: Database, domain: Domain) -> None:
+    lease = await take(db, START)
+    await crawl(db, lease, LINKS, START, most=1)
+    memory = NoveltyMemory()
+    for n in range(50):
+        memory.learn_parameters(Url(f"{url(domain, 1)}?sid={n}"), 0.0)
+    async with db.transaction() as connection:
+        await write_memory(connection, domain.id, memory)
+        await connection.execute("UPDATE page SET url = url || '?sid=50' WHERE key = %s", (key(domain, 1),))
+
+    seen = await frontier.preview_targets(db, domain, max_targets=3, at=START, defaults=USUAL)
+    handed_out = await frontier.select_targets(db, lease, max_targets=3, at=START, dispatched=(), defaults=USUAL)
+
+    assert {each.key for each in seen} == {key(domain, 2), key(domain, 3)}
     assert seen == handed_out
 
 
