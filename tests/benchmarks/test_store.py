@@ -62,6 +62,7 @@ def test_growth_reports_a_month_and_claims_with_nothing_due(tmp_path: Path, caps
     assert all(each["vacuumed"]["size_bytes"] > 0 for each in left.values())
 
 
+@pytest.mark.soak
 def test_each_page_of_the_web_ui_is_measured(database_url: str, tmp_path: Path) -> None:
     since = datetime(2026, 3, 1, tzinfo=UTC)
     great = Domain(1, Authority("great.test"), "http", frozenset(), False, since, DomainSettings())

@@ -80,6 +80,7 @@ async def test_an_equal_length_is_known_to_say_nothing_and_every_change_is_caugh
         assert set((await versions(db, domain)).values()) == {1, 1 + ROUNDS}
 
 
+@pytest.mark.soak
 async def test_beside_an_etag_per_replica_the_date_alone_spares_the_bodies(db: Database) -> None:
     async with served(db, etag_per_replica) as (site, domain):
         await recrawl(db, domain, at=site.at)
@@ -143,6 +144,7 @@ async def test_an_honest_server_is_spared_95_percent_of_the_bodies(db: Database)
         assert {asked.etag for asked in of_pages if asked.path == "/page/1" and asked.is_conditional} == {etag}
 
 
+@pytest.mark.soak
 async def test_a_domain_of_ten_sections_is_spared_as_many_bodies_in_its_first_200_revisits(db: Database) -> None:
     rounds, pages = 5, 40
     async with served(db, honest, pages=pages, sections=10) as (site, domain):

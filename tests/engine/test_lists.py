@@ -252,6 +252,7 @@ async def test_a_feed_that_a_page_names_is_found_and_is_a_page_of_its_own(db: Da
         await holds(db)
 
 
+@pytest.mark.soak
 async def test_no_more_feeds_are_followed_than_a_site_has(db: Database) -> None:
     def post(n: int) -> Said:
         head = f'<link rel="alternate" type="application/rss+xml" href="/feed/{n}">'

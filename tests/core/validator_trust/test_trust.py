@@ -114,6 +114,7 @@ def test_trusted_group_loses_trust_after_two_lies() -> None:
     assert choose_validators(BOTH, learned(lie, lie, trust=trusted)) == NO_VALIDATORS
 
 
+@pytest.mark.soak
 def test_trusted_group_that_starts_to_lie_is_found_within_200_revisits() -> None:
     lie, told_same = full(validator_check(), CHANGED, BOTH), looked(conditional(), NotModified(elapsed=timedelta(0)))
     honest = learned(*[full(conditional(), CHANGED, OTHER)] * 20)

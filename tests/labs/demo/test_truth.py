@@ -36,6 +36,7 @@ def test_who_has_just_looked_at_everything_is_fresh_and_who_never_looked_is_not(
     assert 0.3 < freshness(site, dict.fromkeys(site.paths(START), START), at) < 0.9
 
 
+@pytest.mark.soak
 def test_mean_freshness_is_what_sampling_finds() -> None:
     site = make_site(4, pages=120, start=START, days=20)
     odds = Random(1)

@@ -23,6 +23,7 @@ def test_greedy_comes_near_the_truth_in_ten_visits_of_each_page() -> None:
     assert found.spearman > 0.985
 
 
+@pytest.mark.soak
 def test_greedy_is_nearer_than_cycle_and_cycle_than_random() -> None:
     greedy, cycle, random = (error_after(selection, 6) for selection in SelectionOrder)
 

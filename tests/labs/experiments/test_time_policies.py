@@ -79,6 +79,7 @@ def analytic(source: WorldSource, *, share: float, seed: int) -> float:
     return float((importance * optimum.freshness(rates, visits)).sum() / importance.sum())
 
 
+@pytest.mark.soak
 def test_greedy_by_true_rates_reaches_the_analytic_optimum() -> None:
     source = Made("equal", 600, 300.0)
     found = compare([Job(source, 0.1, OPTIMUM, 1)], workers=1)[0]

@@ -30,6 +30,7 @@ def test_the_offline_curve_counts_a_pass_as_one_visit_of_each_page() -> None:
     assert curve.points[-1].errors.every < 0.05
 
 
+@pytest.mark.soak
 def test_one_window_after_a_change_about_a_third_of_the_jump_is_left(reaction: Reaction) -> None:
     """Check that interpolation forgets as exp(-t/T): 37 % remain after one window."""
     assert reaction.points[0].errors.every > 3 * reaction.before.every
@@ -37,6 +38,7 @@ def test_one_window_after_a_change_about_a_third_of_the_jump_is_left(reaction: R
     assert reaction.left_after(2.0) < 0.2
 
 
+@pytest.mark.soak
 def test_error_recovers(reaction: Reaction) -> None:
     until = reaction.windows_until_back
 
@@ -83,6 +85,7 @@ def test_share_of_the_virtual_page_can_be_set() -> None:
     assert max(errors) < 0.05
 
 
+@pytest.mark.soak
 def test_interpolation_follows_the_window_closely_at_rest_and_late_after_a_change() -> None:
     found = interpolate(LabRun(GRAPH, passes=1, seed=1), passes=40)
 

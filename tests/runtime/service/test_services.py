@@ -104,7 +104,6 @@ def test_prefect_server_needs_the_auth_string(deployed: Place) -> None:
     assert settings["ui"]["api_url"] == deployed.api.url
 
 
-@pytest.mark.soak
 def test_worker_crawls_and_shuts_down_cleanly(deployed: Place, site: Remote) -> None:
     with deployed.running("worker") as worker:
         added = deployed.run("worker", "recrawl", "domains", "add", site.url, "--allow-private", "--delay", "0.2")
