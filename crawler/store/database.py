@@ -111,7 +111,7 @@ async def open_database(url: str, *, max_connections: int = 8) -> AsyncIterator[
     try:
         async with await psycopg.AsyncConnection.connect(build_libpq_url(url), connect_timeout=CONNECT_TIMEOUT_SECONDS):
             pass
-        await pool.open()
+        await pool.open(wait=True, timeout=CONNECT_TIMEOUT_SECONDS)  # otherwise, the first use opens a second one
     except psycopg.OperationalError as error:
         raise StoreUnavailable(f"cannot open the database: {format_one_line(error)}") from error
     try:

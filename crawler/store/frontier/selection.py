@@ -56,11 +56,11 @@ WRITE_DUE_TIMES = """
      WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.state <> 'unfetched'
        AND f.request_reason NOT IN (1, 4, 5)
 """
-IS_DEFERRABLE = """
-    domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND state = 'unfetched' AND due_at IS NULL AND NOT boosted
-"""
-FIND_REPEATS = f"SELECT key FROM frontier WHERE {IS_DEFERRABLE}"  # noqa: S608  our own condition
-DEFER_REPEATS = f"UPDATE frontier SET due_at = %(until)s WHERE {IS_DEFERRABLE} RETURNING key"  # noqa: S608  as above
+IS_DEFERRABLE = "key = ANY(%(keys)s) AND state = 'unfetched' AND due_at IS NULL AND NOT boosted"
+FIND_REPEATS = f"SELECT key FROM frontier WHERE domain_id = %(domain_id)s AND {IS_DEFERRABLE}"  # noqa: S608  our own
+DEFER_REPEATS = f"""
+    UPDATE frontier SET due_at = %(until)s WHERE domain_id = %(domain_id)s AND {IS_DEFERRABLE} RETURNING key
+"""  # noqa: S608  as above
 LOWER_SHADOW_PRICE = f"""
     UPDATE domain_plan SET price_correction = greatest(price_correction * %(factor)s, {1 / MAX_CORRECTION})
      WHERE domain_id = %(domain_id)s
