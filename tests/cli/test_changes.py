@@ -2,6 +2,7 @@
 
 import io
 import re
+from collections.abc import Iterator
 from itertools import product
 
 import pytest
@@ -9,7 +10,8 @@ from rich.console import Console
 
 from crawler.cli import marked_text, output
 from crawler.cli.pages import versions_output
-from tests.commands import Answer, Recrawl, Site
+from tests.commands import Answer, Recrawl, Site, in_this_process, serving
+from tests.databases import TestDatabases
 
 DAYS = ("2099-01-01", "2099-02-01", "2099-03-01")
 TEA = {
@@ -24,9 +26,8 @@ def page(title: str, *lines: str) -> Answer:
     return Answer(f"<html><title>{title}</title><main>{body}</main></html>".encode())
 
 
-@pytest.fixture
-def shop(recrawl: Recrawl, site: Site) -> Site:
-    """Return a site crawled on three days: one page changes twice, one is gone, one is gone and restored."""
+def crawl_on_three_days(recrawl: Recrawl, site: Site) -> None:
+    """Crawl a site of which one page changes twice, one is gone, and one is gone and restored."""
     site.page("/", "/tea", "/gone", "/back")
     del site.answers["/one"], site.answers["/two"]
     for n, day in enumerate(DAYS):
@@ -37,7 +38,29 @@ def shop(recrawl: Recrawl, site: Site) -> Site:
             recrawl("refresh", site.name, "--at", day)
         arguments = ("crawl", site.name) if n else ("crawl", site.url, "--allow-private")
         assert recrawl(*arguments, "--at", day).code == 0
-    return site
+
+
+@pytest.fixture(scope="module")
+def crawled_shop(databases: TestDatabases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Recrawl, Site]]:
+    with (
+        databases.lend() as url,
+        in_this_process(url, tmp_path_factory.mktemp("home")) as recrawl,
+        serving() as site,
+    ):
+        crawl_on_three_days(recrawl, site)
+        yield recrawl, site
+
+
+@pytest.fixture
+def shop(crawled_shop: tuple[Recrawl, Site]) -> Site:
+    """Return a site that was crawled on three days, for tests that only read."""
+    return crawled_shop[1]
+
+
+@pytest.fixture
+def read(crawled_shop: tuple[Recrawl, Site]) -> Recrawl:
+    """Return the command on the database of the shop."""
+    return crawled_shop[0]
 
 
 @pytest.fixture
@@ -65,10 +88,8 @@ def terminal(width: int, *, colour: bool = True) -> Console:
     )
 
 
-def test_the_newest_change_comes_first_with_title_address_importance_and_its_words(
-    recrawl: Recrawl, shop: Site
-) -> None:
-    done = recrawl("changes")
+def test_the_newest_change_comes_first_with_title_address_importance_and_its_words(read: Recrawl, shop: Site) -> None:
+    done = read("changes")
 
     heading, *lines = [line.strip() for line in done.out.splitlines() if line.strip()]
     kinds = [line.split()[0] for line in done.out.splitlines() if re.match(r"(changed|gone|restored|added) ", line)]
@@ -86,9 +107,9 @@ def test_the_newest_change_comes_first_with_title_address_importance_and_its_wor
     assert f"recrawl diff {shop.url}tea" in done.complaint
 
 
-def test_changes_of_a_domain_a_page_what_lies_beneath_and_of_kinds(recrawl: Recrawl, shop: Site) -> None:
+def test_changes_of_a_domain_a_page_what_lies_beneath_and_of_kinds(read: Recrawl, shop: Site) -> None:
     def told(*arguments: str) -> list[tuple[str, str]]:
-        found = recrawl("changes", *arguments, "--json").json["changes"]
+        found = read("changes", *arguments, "--json").json["changes"]
         return [(item["change"], item["url"].removeprefix(shop.url)) for item in found]
 
     assert told(f"{shop.url}tea") == [("added", "tea"), ("changed", "tea"), ("changed", "tea")]
@@ -96,24 +117,24 @@ def test_changes_of_a_domain_a_page_what_lies_beneath_and_of_kinds(recrawl: Recr
     assert sorted(told(shop.name, "--kind", "gone")) == [("gone", "back"), ("gone", "gone")]
     assert told("--kind", "restored", "--domain", shop.name) == [("restored", "back")]
     assert set(told("--since", "2099-02-15", "--at", "2099-03-02")) == {("restored", "back"), ("changed", "tea")}
-    item = recrawl("changes", "--kind", "changed", "--json").json["changes"][-1]
+    item = read("changes", "--kind", "changed", "--json").json["changes"][-1]
     assert (item["title"], item["moved_to"]) == ("Tea house", None)
     assert item["importance"] > 0
 
 
-def test_the_heading_shows_the_period_and_the_remark_how_many_more_there_are(recrawl: Recrawl, shop: Site) -> None:
-    late = recrawl("changes", "--since", "2099-02-15", "--at", "2099-03-02")
-    few = recrawl("changes", "--limit", "1")
+def test_the_heading_shows_the_period_and_the_remark_how_many_more_there_are(read: Recrawl, shop: Site) -> None:
+    late = read("changes", "--since", "2099-02-15", "--at", "2099-03-02")
+    few = read("changes", "--limit", "1")
 
     assert late.out.startswith("Changes since 2099-02-15 00:00Z (15 days ago): 1 changed, 1 restored\n")
     assert "4 more with --limit 5" in few.complaint
-    assert recrawl("changes", "--since", "1d", "--at", "2099-06-01").out.startswith("No changes since")
+    assert read("changes", "--since", "1d", "--at", "2099-06-01").out.startswith("No changes since")
 
 
-def test_figures_stand_behind_why_and_not_before(recrawl: Recrawl, shop: Site) -> None:
-    plain, figures = recrawl("changes").out, recrawl("changes", "--why").out
-    explained = recrawl("explain", f"{shop.url}tea").out
-    why = recrawl("explain", f"{shop.url}tea", "--why").out
+def test_figures_stand_behind_why_and_not_before(read: Recrawl, shop: Site) -> None:
+    plain, figures = read("changes").out, read("changes", "--why").out
+    explained = read("explain", f"{shop.url}tea").out
+    why = read("explain", f"{shop.url}tea", "--why").out
 
     assert "SimHash" not in plain
     assert re.search(r"cursor \d+, version 3, [\d.]+% of the page, SimHash distance \d+ of 64 bits", figures)
@@ -145,10 +166,10 @@ def test_an_invalid_request_is_a_one_line_error(recrawl: Recrawl, arguments: tup
     assert complaint in done.complaint
 
 
-def test_two_versions_are_compared_word_by_word(recrawl: Recrawl, shop: Site) -> None:
-    last = recrawl("diff", f"{shop.url}tea")
-    whole = recrawl("diff", f"{shop.url}tea", "--from", "1", "--to", "2099-02-15").out
-    found = recrawl("diff", f"{shop.url}tea", "--from", "1", "--json").json
+def test_two_versions_are_compared_word_by_word(read: Recrawl, shop: Site) -> None:
+    last = read("diff", f"{shop.url}tea")
+    whole = read("diff", f"{shop.url}tea", "--from", "1", "--to", "2099-02-15").out
+    found = read("diff", f"{shop.url}tea", "--from", "1", "--json").json
 
     assert last.out.splitlines() == [
         "Tea house",
@@ -171,17 +192,17 @@ def test_two_versions_are_compared_word_by_word(recrawl: Recrawl, shop: Site) ->
     ]
 
 
-def test_a_page_with_one_version_has_nothing_to_compare(recrawl: Recrawl, shop: Site) -> None:
-    done = recrawl("diff", f"{shop.url}gone")
+def test_a_page_with_one_version_has_nothing_to_compare(read: Recrawl, shop: Site) -> None:
+    done = read("diff", f"{shop.url}gone")
 
     assert done.code == 1
     assert "has only one version, of 2099-01-01 00:00Z" in done.complaint
     assert f"recrawl show {shop.url}gone" in done.complaint
 
 
-def test_the_versions_of_a_page_are_listed(recrawl: Recrawl, shop: Site) -> None:
-    done = recrawl("versions", f"{shop.url}tea")
-    found = recrawl("versions", f"{shop.url}tea", "--json").json["versions"]
+def test_the_versions_of_a_page_are_listed(read: Recrawl, shop: Site) -> None:
+    done = read("versions", f"{shop.url}tea")
+    found = read("versions", f"{shop.url}tea", "--json").json["versions"]
 
     assert done.out.splitlines()[0] == f"3 versions of {shop.url}tea"
     rows = [re.split(r"  +", line.strip()) for line in done.out.splitlines()[3:]]
@@ -194,13 +215,13 @@ def test_the_versions_of_a_page_are_listed(recrawl: Recrawl, shop: Site) -> None
     assert f"recrawl diff {shop.url}tea" in done.complaint
 
 
-def test_a_page_is_shown_as_it_is_and_as_it_was(recrawl: Recrawl, shop: Site) -> None:
-    now = recrawl("show", f"{shop.url}tea")
-    then = recrawl("show", f"{shop.url}tea", "--at", "2099-01-15", "--text")
-    html = recrawl("show", f"{shop.url}tea", "--version", "1", "--html")
-    headers = recrawl("show", f"{shop.url}tea", "--headers")
-    gone = recrawl("show", f"{shop.url}gone")
-    document = recrawl("show", f"{shop.url}tea", "--json").json
+def test_a_page_is_shown_as_it_is_and_as_it_was(read: Recrawl, shop: Site) -> None:
+    now = read("show", f"{shop.url}tea")
+    then = read("show", f"{shop.url}tea", "--at", "2099-01-15", "--text")
+    html = read("show", f"{shop.url}tea", "--version", "1", "--html")
+    headers = read("show", f"{shop.url}tea", "--headers")
+    gone = read("show", f"{shop.url}gone")
+    document = read("show", f"{shop.url}tea", "--json").json
 
     assert "comes with cake.\nWe open at nine.\n" in now.out
     assert re.search(r"Version +3, since 2099-03-01 00:00Z", now.out)
@@ -222,17 +243,15 @@ def test_a_page_is_shown_as_it_is_and_as_it_was(recrawl: Recrawl, shop: Site) ->
         (("--at", "2020-01-01"), "it was first fetched at 2099-01-01 00:00Z"),
     ],
 )
-def test_a_missing_version_is_an_error(
-    recrawl: Recrawl, shop: Site, arguments: tuple[str, ...], complaint: str
-) -> None:
-    assert complaint in recrawl("show", f"{shop.url}tea", *arguments).complaint
-    assert "no version of" in recrawl("show", f"{shop.url}unknown").complaint
+def test_a_missing_version_is_an_error(read: Recrawl, shop: Site, arguments: tuple[str, ...], complaint: str) -> None:
+    assert complaint in read("show", f"{shop.url}tea", *arguments).complaint
+    assert "no version of" in read("show", f"{shop.url}unknown").complaint
 
 
-def test_the_site_as_it_was(recrawl: Recrawl, shop: Site) -> None:
-    then = recrawl("pages", shop.name, "--at", "2099-02-15", "--json").json["pages"]
-    shown = recrawl("pages", shop.name, "--at", "2099-02-15")
-    before = recrawl("pages", shop.name, "--at", "2098-01-01")
+def test_the_site_as_it_was(read: Recrawl, shop: Site) -> None:
+    then = read("pages", shop.name, "--at", "2099-02-15", "--json").json["pages"]
+    shown = read("pages", shop.name, "--at", "2099-02-15")
+    before = read("pages", shop.name, "--at", "2098-01-01")
 
     assert [(page["url"].removeprefix(shop.url), page["state"], page["version"]) for page in then] == [
         ("", "fetched", 1),
@@ -244,18 +263,19 @@ def test_the_site_as_it_was(recrawl: Recrawl, shop: Site) -> None:
     assert before.out == f"{shop.name} had no pages at 2098-01-01 00:00Z\n"
 
 
-def test_pages_of_a_state_and_those_that_fail(recrawl: Recrawl, shop: Site) -> None:
-    shop.answers["/tea"] = Answer(status=404)
-    recrawl("crawl", f"{shop.url}tea", "--at", "2099-04-01")
+def test_pages_of_a_state_and_those_that_fail(recrawl: Recrawl, site: Site) -> None:
+    crawl_on_three_days(recrawl, site)
+    site.answers["/tea"] = Answer(status=404)
+    recrawl("crawl", f"{site.url}tea", "--at", "2099-04-01")
 
     failed = recrawl("pages", "--state", "failed")
-    gone = recrawl("pages", shop.name, "--state", "gone", "--json").json["pages"]
+    gone = recrawl("pages", site.name, "--state", "gone", "--json").json["pages"]
 
     assert failed.out.startswith("1 page without a usable response\n")
-    assert f"{shop.url}tea" in failed.out
+    assert f"{site.url}tea" in failed.out
     assert "status 404" in failed.out
-    assert f"recrawl explain {shop.url}tea" in failed.complaint
-    assert [page["url"] for page in gone] == [f"{shop.url}gone"]
+    assert f"recrawl explain {site.url}tea" in failed.complaint
+    assert [page["url"] for page in gone] == [f"{site.url}gone"]
     assert recrawl("pages", "--state", "moved").out == "No page has the state moved\n"
 
 
@@ -289,7 +309,7 @@ def test_text_from_servers_cannot_control_the_terminal(recrawl: Recrawl, site: S
     assert [character for character in said if not character.isprintable() and character != "\n"] == []
 
 
-def test_it_is_readable_in_narrow_and_wide_terminals(recrawl: Recrawl, shop: Site, console: list[Console]) -> None:
+def test_it_is_readable_in_narrow_and_wide_terminals(read: Recrawl, shop: Site, console: list[Console]) -> None:
     for width, arguments in product(
         (60, 100, 200),
         (
@@ -304,7 +324,7 @@ def test_it_is_readable_in_narrow_and_wide_terminals(recrawl: Recrawl, shop: Sit
         ),
     ):
         console.append(terminal(width, colour=False))
-        assert recrawl(*arguments).code == 0
+        assert read(*arguments).code == 0
         lines = told_by(console[-1]).splitlines()
         assert lines
         broken = [line for line in lines if len(line) > width and "://" not in line]
@@ -312,9 +332,9 @@ def test_it_is_readable_in_narrow_and_wide_terminals(recrawl: Recrawl, shop: Sit
         assert "/tea" in "".join(lines) or "gone" in arguments
 
 
-def test_colours_stand_for_marks_where_there_are_some(recrawl: Recrawl, shop: Site, console: list[Console]) -> None:
+def test_colours_stand_for_marks_where_there_are_some(read: Recrawl, shop: Site, console: list[Console]) -> None:
     console.append(terminal(100))
-    recrawl("diff", f"{shop.url}tea")
+    read("diff", f"{shop.url}tea")
 
     said = told_by(console[-1])
     assert "[-" not in said
@@ -348,19 +368,19 @@ def test_headers_are_those_of_the_versions_response_without_secrets(recrawl: Rec
     assert "mill-secret" not in shown() + document.out
 
 
-def test_a_cursor_beyond_the_end_is_an_error_and_an_empty_result_has_a_cursor(recrawl: Recrawl, shop: Site) -> None:
-    end = recrawl("changes", "--json").json["next"]
+def test_a_cursor_beyond_the_end_is_an_error_and_an_empty_result_has_a_cursor(read: Recrawl, shop: Site) -> None:
+    end = read("changes", "--json").json["next"]
 
-    assert recrawl("changes", "--since", "1", "--kind", "deferred", "--json").json == {
+    assert read("changes", "--since", "1", "--kind", "deferred", "--json").json == {
         "changes": [],
         "next": end,
         "more": False,
     }
-    assert recrawl("changes", "--since", str(end)).code == 0
+    assert read("changes", "--since", str(end)).code == 0
     for more in ((), ("--follow",), ("--atom",), (shop.name,)):
-        done = recrawl("changes", *more, "--since", str(end + 1))
+        done = read("changes", *more, "--since", str(end + 1))
         assert (done.code, done.out) == (2, "")
         assert f"the feed ends at {end}, before cursor {end + 1}" in done.complaint
-    told = recrawl("changes", "--since", str(end + 1), "--json")
+    told = read("changes", "--since", str(end + 1), "--json")
     assert (told.code, told.json["error"], told.json["ends_at"]) == (2, "cursor_ahead", end)
     assert "before cursor" in told.complaint
