@@ -109,6 +109,7 @@ def test_server_stops_with_its_parent_process(site: Path) -> None:
     until(lambda: not is_listening(port))
 
 
+@pytest.mark.soak
 def test_counted_pages_are_linked_and_sent_by_the_server(site: Path, cluster: Cluster) -> None:
     walk = Crawler("walk", lambda url, _: [sys.executable, "-c", WALK, url])
     (site / "apple.html").rename(site / "a.html")

@@ -113,6 +113,7 @@ def test_today_is_the_same_of_one_domain_as_in_the_table_of_all(
     assert "a new plan would set" not in planned
 
 
+@pytest.mark.soak
 def test_the_price_of_an_earlier_plan_is_shown_with_todays(recrawl: Recrawl, crawled: Site, database_url: str) -> None:
     recrawl("domains", "set", crawled.name, "--budget", "10")
     before = cells(recrawl("plan", "--at", "2100-01-01").out, crawled.name)[3]

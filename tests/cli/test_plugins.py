@@ -127,6 +127,7 @@ def test_the_examples_take_part_in_a_crawl(run: Run, site: Site, database_url: s
     assert run("db", "check", database_url=database_url).code == 0
 
 
+@pytest.mark.soak
 def test_papers_come_first_among_pages_that_were_found_together(run: Run, site: Site, database_url: str) -> None:
     site.page("/", *(f"/list/{n}" for n in range(20)), *(f"/abs/{n}" for n in range(20)))
     for n in range(20):

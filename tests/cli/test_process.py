@@ -108,6 +108,7 @@ def test_the_second_signal_ends_at_once(recrawl: Recrawl, site: Site, database_u
     assert recrawl("crawl", site.name, "--json").json["visits"] == 3
 
 
+@pytest.mark.soak
 def test_on_a_terminal_a_bar_shows_how_far_it_is(
     recrawl: Recrawl, site: Site, database_url: str, tmp_path: Path
 ) -> None:
@@ -329,6 +330,7 @@ def test_an_invalid_duration_is_reported_once(recrawl: Recrawl, monkeypatch: pyt
     assert done.complaint == "recrawl: RECRAWL_LEASE_TERM: 'abc' is not a time span such as 30s, 12h or 7d"
 
 
+@pytest.mark.soak
 def test_an_empty_database_is_migrated_without_asking(empty_database_url: str, tmp_path: Path) -> None:
     done = command("report", "--json", database_url=empty_database_url, home=tmp_path)
 
@@ -391,6 +393,7 @@ def test_what_a_newer_recrawl_has_migrated_is_not_upgraded(recrawl: Recrawl, dat
     assert done.complaint == "recrawl: a newer version of recrawl has migrated the database; install that version"
 
 
+@pytest.mark.soak
 def test_another_table_with_our_name_is_a_one_line_error(empty_database_url: str, tmp_path: Path) -> None:
     execute(empty_database_url, "CREATE TABLE page (id int)")
 

@@ -86,6 +86,7 @@ def test_a_dry_run_shows_what_prune_then_deletes(recrawl: Recrawl, lived: int) -
     assert "the storage quota is exceeded by" in full.err
 
 
+@pytest.mark.soak
 def test_a_paused_subscription_is_named_where_it_holds_versions_back(recrawl: Recrawl, lived: int) -> None:
     assert recrawl("notify", "add", "https://example.com/told").code == 0
     assert recrawl("notify", "pause", "1").code == 0
@@ -119,6 +120,7 @@ def test_a_crawl_ends_within_the_quota_of_what_it_has_crawled(recrawl: Recrawl, 
     assert recrawl("db", "check").code == 0
 
 
+@pytest.mark.soak
 def test_a_cursor_that_is_too_old_is_an_error_with_the_remedy(recrawl: Recrawl, lived: int, tmp_path: Path) -> None:
     assert recrawl("changes", "--since", str(lived), "--json").code == 0
     assert recrawl("domains", "set", NAME, *SET, "--keep-changes", "4d").code == 0

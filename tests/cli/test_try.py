@@ -200,6 +200,7 @@ def test_a_domain_with_a_spent_budget_is_not_requested(recrawl: Recrawl, crawled
     assert "its daily budget" in done.out
 
 
+@pytest.mark.soak
 def test_rules_steer_what_is_compared_and_make_no_page_changed(recrawl: Recrawl, crawled: Site) -> None:
     def news() -> list[str]:
         recrawl("refresh", crawled.name)

@@ -189,6 +189,7 @@ async def test_what_a_user_says_of_a_pattern_holds(db: Database, tmp_path: Path)
     assert done["app", "never"] == 1
 
 
+@pytest.mark.soak
 async def test_requests_of_a_page_are_on_the_account_of_the_day(db: Database, tmp_path: Path) -> None:
     write_app(tmp_path, NAMES)
     with StaticServer(tmp_path) as server:
@@ -289,6 +290,7 @@ async def test_a_page_whose_data_do_not_come_has_not_changed(db: Database, tmp_p
     assert (await renders(db))["app", "ending"] > 0
 
 
+@pytest.mark.soak
 async def test_a_page_whose_script_leads_elsewhere_has_moved(db: Database, tmp_path: Path) -> None:
     write(tmp_path, "index.html", "<a href=/old.html>old</a>")
     write(tmp_path, "old.html", "<title>old</title><script>location.replace('/new.html')</script>")

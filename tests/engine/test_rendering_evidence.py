@@ -119,6 +119,7 @@ async def test_list_that_a_script_fills_under_static_text_is_found(db: Database,
     assert {word for folder, word in done if folder == "doc"} == {"no_signs"}
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 async def test_application_among_static_pages_of_its_template_is_rendered_alone(db: Database, tmp_path: Path) -> None:
     write_app(tmp_path, NAMES[:3])

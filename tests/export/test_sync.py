@@ -358,6 +358,7 @@ def test_file_of_another_kind_is_not_changed(tmp_path: Path) -> None:
     assert rows(other, "SELECT name FROM sqlite_master") == [("mine",)]
 
 
+@pytest.mark.soak
 async def test_index_with_too_old_cursor_is_synced_in_full(db: Database, file: Path) -> None:
     shop = Shop()
     async with answering(shop.respond) as url:

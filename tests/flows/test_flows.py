@@ -329,6 +329,7 @@ def test_a_plan_sets_prices_enforces_quotas_and_reports_anomalous_traffic(
     assert event["payload"]["anomaly"].startswith("20 of 20 visits failed")
 
 
+@pytest.mark.soak
 def test_a_secret_block_opens_the_domain_that_names_it(stack: Stack, runner: Runner, domain: Domain) -> None:
     async def save() -> None:
         with temporary_settings({PREFECT_API_URL: stack.api.url, PREFECT_API_AUTH_STRING: stack.api.auth}):

@@ -186,6 +186,7 @@ async def replayed(folder: Path, database_url: str, plan: Plan) -> Figures:
         return figures_of(history, plan, await replay(db, history, plan, progress=lambda _: None))
 
 
+@pytest.mark.soak
 async def test_small_paced_budget_is_spent_without_leases_without_requests(folder: Path, database_url: str) -> None:
     plan = Plan(budget=4, days=9, runs_a_day=2, sitemap=Sitemap.NONE, is_cold=True)
 

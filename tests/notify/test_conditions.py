@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from crawler.core.alert.condition import Condition, ConditionKind
 from crawler.core.page.selectors import View
 from crawler.core.page_rules import PageRule
@@ -91,6 +93,7 @@ async def test_condition_without_selector_uses_the_watched_block_of_a_rule(db: D
     assert said(receiver) == [("p1", 60, 40)]
 
 
+@pytest.mark.soak
 async def test_feed_is_read_in_parts_until_the_deadline(db: Database) -> None:
     shop = Shop(6)
     condition = Condition(ConditionKind.APPEARS, "today")

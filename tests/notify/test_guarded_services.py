@@ -115,6 +115,7 @@ async def test_service_cannot_reach_private_addresses(form: str) -> None:
     assert ended.endswith(("127.0.0.1 is a private address", "::1 is a private address"))
 
 
+@pytest.mark.soak
 async def test_service_on_an_allowed_private_address_gets_messages() -> None:
     async with sentinel() as inside:
         sent = [

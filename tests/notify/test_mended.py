@@ -27,6 +27,7 @@ MINUTE = timedelta(minutes=1)
 CHANGED = START + DAY
 
 
+@pytest.mark.soak
 async def test_redelivery_sends_dead_and_waiting_messages_at_once(db: Database) -> None:
     shop, receiver = Shop(), Receiver(lambda _: (503, ""))
     async with answering(shop.respond) as url, receiving(receiver):

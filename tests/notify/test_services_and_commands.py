@@ -95,6 +95,7 @@ async def test_changes_are_mailed_together_and_retried_after_a_rejection(db: Dat
     assert places == sorted(places)
 
 
+@pytest.mark.soak
 async def test_daily_digest_has_all_changes_of_the_day(db: Database) -> None:
     shop = Shop()
     async with mail_server() as server:

@@ -226,6 +226,7 @@ async def test_retry_after_of_a_receiver_is_respected(db: Database) -> None:
     assert (tried, len(receiver.got)) == (1, 2)
 
 
+@pytest.mark.soak
 async def test_receiver_that_returns_after_days_gets_all_changes(db: Database) -> None:
     shop, is_away = Shop(), True
     async with (

@@ -45,6 +45,7 @@ def ask(cluster: Cluster, statement: str, database: str = "postgres") -> list[tu
         return cursor.fetchall() if cursor.description else []
 
 
+@pytest.mark.soak
 def test_cluster_keeps_its_data_and_url_after_a_restart(home: Path) -> None:
     cluster = ensure_postgres(home, durable=False)
     cluster.create_database("crawl")
@@ -117,6 +118,7 @@ def test_concurrent_processes_start_one_server(home: Path) -> None:
     assert pids == {f"{cluster.pid}\n"}
 
 
+@pytest.mark.soak
 def test_server_works_in_a_private_folder_that_stays_private(home: Path) -> None:
     closed = home / "closed"
     closed.mkdir(mode=0o700)
@@ -130,6 +132,7 @@ def test_server_works_in_a_private_folder_that_stays_private(home: Path) -> None
     assert closed.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.soak
 def test_server_moves_to_another_port_and_stays_there(home: Path) -> None:
     cluster = ensure_postgres(home, durable=False)
     cluster.stop()
@@ -258,6 +261,7 @@ def test_two_processes_create_the_account_once(tmp_path: Path, monkeypatch: pyte
     Path(f"/run/{name}.lock").unlink()
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_folder_of_another_user_gives_a_one_line_error(home: Path) -> None:
     ensure_postgres(home, durable=False)

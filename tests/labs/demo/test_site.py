@@ -142,6 +142,7 @@ def test_every_behaviour_of_pages_and_servers_occurs(site: Site) -> None:
     assert all(sheet.changes or sheet.behaviour is Behaviour.POISSON for sheet in sheets if sheet.serving in LIARS)
 
 
+@pytest.mark.soak
 def test_a_page_changes_at_its_known_instants_and_at_no_other(site: Site) -> None:
     for sheet in site.sheets_by_path.values():
         here = [at for at in (START, *sheet.changes, site.end) if sheet.is_there(at) and not sheet.is_broken(at)]
