@@ -31,10 +31,10 @@ _SPACED = bytes(byte if byte >= 0x80 or chr(byte).isalnum() or byte == ord("_") 
 
 
 def compute_fingerprint(text: str) -> Fingerprint | None:
-    """Return the SimHash of a text's three-word shingles, weighted by frequency; None for a text without words.
+    """Return the SimHash of a text's three-word shingles, weighted by frequency; None for an empty or blank text.
 
     Similar texts have fingerprints that differ in few bits. Case, whitespace and punctuation do not count, unless there
-    is nothing else. Source: Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002.
+    is only punctuation. Source: Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002.
     """
     text = text[:MAX_CHARS]
     words = split_text_words(text) or [word.encode("utf-8", "surrogatepass") for word in text.split()]
