@@ -31,7 +31,7 @@ class ExplainedBlock:
     """A block and its masked parts.
 
     masked: the start and end of each masked word in the text, in order.
-    rule: the selector, XPath or regular expression of the user's rule that excludes the block or a part of it.
+    rule: what excludes the block or a part of it: a regular expression, or a label of `View.split`.
     """
 
     kind: BlockKind

@@ -200,7 +200,7 @@ def learn_replaced_words(
 ) -> VolatileContent | None:
     """Return the volatile content after some words of a block differed in a second fetch.
 
-    Return None if the two blocks are not versions of the same block, such as two with different numbers of words.
+    Return None if they are not versions of one block, or links of which a differing parameter is not volatile.
     unconfirmed: patterns found by a single earlier second fetch.
     differed: whether each link parameter differed in this second fetch.
     """

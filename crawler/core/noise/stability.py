@@ -40,7 +40,7 @@ class PathStats:
 
     @property
     def is_alternating(self) -> bool:
-        """Return whether all texts at the path appear and disappear within seconds, and did so often enough."""
+        """Return whether several second fetches replaced most texts at the path, and none replaced only some."""
         return self.is_volatile and not self.mixed and self.steady < STEADY * self.unstable
 
     @property

@@ -73,7 +73,7 @@ class View:
         return any(expression.search(text) for expression in self._expressions)
 
     def split(self) -> "dict[str, View]":
-        """Return a View for each selector to ignore and one for all selectors to watch, by label, not for texts."""
+        """Return a View for each selector to ignore and one for all selectors to watch, by label."""
         views = {selector: View(ignore=(selector,)) for selector in self.ignore}
         return views | ({f"only {' and '.join(self.watch)}": View(watch=self.watch)} if self.watch else {})
 
