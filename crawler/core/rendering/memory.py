@@ -33,7 +33,7 @@ RENDER_DECAY = 0.9  # weight of a render relative to the next one: a redesign ta
 
 NEEDED_SHARE = 0.2  # minimum share of a template's renders with a gain, for all its pages to be rendered
 # Minimum number of renders with a gain (TemplateRenders.gains), for all pages of a template to be rendered. A banner
-# that scripts add to every page is a gain of the first rendered page, so a second one must confirm it, unless a SHELL.
+# that scripts add to every page is a gain of the first rendered page, so a second page must confirm it; not of a SHELL.
 MIN_GAINS = {RenderEvidence.NONE: 1.5, RenderEvidence.PARTIAL: 1.5, RenderEvidence.SHELL: 1.0}
 FIRST_PROBES = {RenderEvidence.NONE: 0, RenderEvidence.PARTIAL: 1, RenderEvidence.SHELL: 2}  # per template
 MIN_EVIDENT_SHARE = 0.2  # minimum share of a template's pages with PARTIAL evidence, for one of them to be probed

@@ -47,7 +47,7 @@ class State(StrEnum):
     """The state of a URL. An unfetched URL has a rank in the discovery order, all others have a due time."""
 
     UNFETCHED = "unfetched"  # never requested
-    FETCHED = "fetched"
+    FETCHED = "fetched"  # requested, even in vain, and not in a state below
     GONE = "gone"
     MOVED = "moved"
     EXCLUDED = "excluded"  # by robots.txt or by the domain's scope
@@ -149,7 +149,7 @@ class Target:
     importance: float = 1.0  # the domain's mean is 1
     magnitudes: ChangeMagnitudes = NO_MAGNITUDES  # of the changes found so far
     requested: RequestReason = RequestReason.NONE
-    cash: int = 0  # as read at the claim
+    cash: int = 0  # when the page was dispatched
     group: int = 0  # the group of pages that share a prior and the trust in validators
     validators: Validators = NO_VALIDATORS  # to be sent
     stored_validators: Validators = NO_VALIDATORS  # of the last successful response, whether they are sent or not
@@ -191,7 +191,7 @@ class DomainKnowledge:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """The blocks that a page is compared with: of the last Snapshot, and of second fetches right after this visit.
+    """The blocks that a page is compared with: of the last Snapshot, and of second fetches in this visit.
 
     at: when the Snapshot was taken.  has_returned: whether the page equals an older version.
     html_end, has_password_field: those of the Snapshot's body; set only if the current page shows such a sign of a soft
@@ -294,7 +294,7 @@ class Visit:
     def next_request(self) -> RequestReason:
         """Return why the next visit is requested: to confirm a first 404, or NONE.
 
-        If the end of the lease interrupted this visit, the next one has the reason of this one.
+        If the end of the lease interrupted this visit, the next one has the reason of this one, except BY_DEADLINE.
         """
         requested = self.target.requested
         if self.reason == FailureReason.LEASE and not self.is_good and requested is not RequestReason.BY_DEADLINE:
@@ -311,8 +311,8 @@ class Visit:
 def find_exclusion(url: Url, *, depth: int, knowledge: DomainKnowledge, is_list: bool = False) -> str:
     """Return why a page of this domain may not be fetched, or "".
 
-    Include patterns, URL filters and the maximum depth do not apply to lists, because like robots.txt they concern the
-    whole site. Exclude patterns and robots.txt do apply.
+    Include patterns, URL filters and the maximum depth do not apply to lists, because a list concerns the whole site.
+    Exclude patterns and robots.txt do apply.
     """
     exclusion = knowledge.scope.find_exclusion(url, 0 if is_list else depth)
     applies = not is_list or exclusion not in {ExclusionReason.NOT_INCLUDED, ExclusionReason.URL_FILTER}
