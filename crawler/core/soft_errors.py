@@ -285,7 +285,7 @@ def recognize_soft_error(signals: SoftErrorSignals, soft_errors: SoftErrorMemory
     if signals.is_blank:
         return SoftError.EMPTY if signals.is_empty else SoftError.BLANK
     if replacement is None:
-        return _recognize_first_visit(signals, soft_errors, now=now)
+        return _recognize_new_page(signals, soft_errors, now=now)
     if signals.is_cut and replacement.kept < 1 and replacement.added <= 1 - MIN_COMMON_SHARE:
         return SoftError.TRUNCATED
     return _recognize_fetched_page(signals, replacement, soft_errors, now=now) if replacement.is_complete else None
@@ -316,7 +316,7 @@ def _recognize_fetched_page(
     return None if is_expected or is_answered else SoftError.REPLACED
 
 
-def _recognize_first_visit(signals: SoftErrorSignals, memory: SoftErrorMemory, *, now: datetime) -> SoftError | None:
+def _recognize_new_page(signals: SoftErrorSignals, soft_errors: SoftErrorMemory, *, now: datetime) -> SoftError | None:
     """Return the soft error of a page without a Snapshot, or None.
 
     If the domain returns its front page for unknown paths, no soft 404 is reported: a page may resemble the front page.
@@ -324,9 +324,9 @@ def _recognize_first_visit(signals: SoftErrorSignals, memory: SoftErrorMemory, *
     if signals.is_seed or len(signals.own_text) < MIN_WORDS_WITHOUT_SNAPSHOT:
         return None
     text, ignored = signals.own_text, signals.ignored_words
-    if not memory.shows_front_page and are_similar(text, memory.not_found_text, ignored=ignored):
+    if not soft_errors.shows_front_page and are_similar(text, soft_errors.not_found_text, ignored=ignored):
         return SoftError.SOFT_404
-    shared_text = _find_shared_text(signals, memory, now=now)
+    shared_text = _find_shared_text(signals, soft_errors, now=now)
     return SoftError.SHARED_TEXT if shared_text is not None and shared_text.is_confirmed else None
 
 

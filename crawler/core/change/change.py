@@ -27,10 +27,10 @@ class Evidence(StrEnum):
     """The evidence that decided a verdict. Cheaper evidence is tried first."""
 
     NOT_MODIFIED = "not_modified"  # a 304
-    HEAD = "head"  # Content-Length and Last-Modified of the response to a HEAD request
+    HEAD = "head"  # validators and Content-Length of the response to a HEAD request
     BYTES = "bytes"
     TEXT = "text"  # text and links of the whole page
-    VOLATILE = "volatile"  # a second fetch proved that the differing words differ from fetch to fetch
+    VOLATILE = "volatile"  # only words differ that also differ from fetch to fetch, as second fetches showed
     RULE = "rule"  # a user's rule ignores what differs
     MARKUP = "markup"  # only the markup differs, no block
     BOILERPLATE = "boilerplate"  # blocks differ, but none is significant: boilerplate, noise, dates of visits

@@ -122,7 +122,7 @@ def select_significant(diff: Difference, mask: NoiseMask, *, then: datetime, now
     then, now: when the old and the new version were fetched.
     """
     significant_pairs: list[BlockPair] = []
-    for before, after in sorted(diff.sides, key=all):  # pairs come last; one that loses a side follows single blocks
+    for before, after in sorted(diff.sides, key=all):  # pairs last: one that loses a block then follows single blocks
         edit = mask.template_edits.get(mask.compute_edit_key((before, after))) if mask.template_edits else None
         if edit is not None and edit.is_confirmed:
             continue

@@ -18,10 +18,10 @@ class MaskReason(StrEnum):
     """The reason why a block, or a difference, is not significant."""
 
     NONE = ""  # significant
-    WORDS = "words"  # some words differed within seconds, or show elapsed time; the rest is compared
+    WORDS = "words"  # some words differ from fetch to fetch; the rest is compared
     NOISE = "noise"  # this exact block appeared or disappeared within seconds
     UNSTABLE = "unstable"  # the text at its path differs from fetch to fetch
-    BOILERPLATE = "boilerplate"  # boilerplate, now or in the past
+    BOILERPLATE = "boilerplate"  # boilerplate, now or in the past; for a difference, also any reason not in this list
     DATE = "day"  # only the date of the visit differs
     RULE = "rule"  # a user's rule ignores it, or watches other blocks
 

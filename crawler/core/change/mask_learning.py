@@ -38,8 +38,8 @@ from crawler.core.page.outline import Block, BlockKind, BlockList, BlockPair, is
 
 MAX_SECOND_FETCHES = 2  # per visit; with only one, both fetches may show the same of a few banners in rotation
 MAX_SECOND_FETCHES_IN_DOUBT = 4  # if one pair of fetches differs and another does not
-FREE_SECOND_FETCHES = 60  # second fetches of a domain before the quota applies; two are needed to prove anything
-SECOND_FETCH_SHARE = 0.15  # further second fetches per visit in `NoiseMask.compared_visits`
+FREE_SECOND_FETCHES = 60  # second fetches of a domain that are allowed in any case
+SECOND_FETCH_SHARE = 0.15  # further second fetches per visit that compared a page with its Snapshot
 # Multiplies the quota for blocks that differed in an earlier second fetch: another one will probably mask them.
 LIKELY_QUOTA_FACTOR = 2
 # Maximum time between visits to two pages with the same template edit. A small budget visits all pages only in weeks.

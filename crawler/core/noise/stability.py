@@ -17,10 +17,10 @@ ENOUGH_DIFFERED = 2
 
 @dataclass(frozen=True, slots=True)
 class PathStats:
-    """The second fetches of pages with a path, counted by what happened to the blocks of that path.
+    """The second fetches of pages with a path, by how many blocks of that path differed in more than some words.
 
-    steady: none differed.  unstable: most differed.  mixed: some differed.
-    pages: the first pages on which most differed, at most ENOUGH_PAGES.
+    steady: none did.  unstable: most did.  mixed: some did.
+    pages: the first pages on which most did, at most ENOUGH_PAGES.
     """
 
     steady: int = 0

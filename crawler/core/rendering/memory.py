@@ -163,7 +163,7 @@ def choose_rendering(
     """Choose whether a web page that was read without its scripts is also rendered, and why.
 
     parsed: the page without its scripts; None if unknown.  mode: the user's setting.
-    is_stored: whether the page was visited before; others are stored without their scripts first.
+    is_stored: whether a probe may render the page now; a new page is first stored without its scripts.
     is_stored_rendered: whether its last Snapshot, with which it is compared, is of a rendered page.
     running: the number of the domain's probes in progress, which may have no gain.
     """

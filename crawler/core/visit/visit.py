@@ -80,7 +80,7 @@ class Link:
 class HeadOutcome(StrEnum):
     """The outcome of a HEAD request before a GET."""
 
-    BODY_SKIPPED = "spared"  # length and validators are unchanged, so no GET was sent
+    BODY_SKIPPED = "spared"  # the trusted ones of length and validators are unchanged, so no GET was sent
     DIFFERED = "differed"  # length or validators differ, so a GET followed
     USELESS = "useless"  # the server rejected the HEAD, or its Content-Length was not that of the body
 
@@ -142,7 +142,7 @@ class Target:
 
     key: PageKey
     url: Url
-    depth: int
+    depth: int  # distance from the nearest seed, in links
     state: State
     rate_estimate: RateEstimate
     terms: VisitTerms = DEFAULT_TERMS
@@ -154,7 +154,7 @@ class Target:
     validators: Validators = NO_VALIDATORS  # to be sent
     stored_validators: Validators = NO_VALIDATORS  # of the last successful response, whether they are sent or not
     is_validator_check: bool = False  # no validators are sent, to check whether they are reliable
-    expected_head: Validators | None = None  # validators that the HEAD of an unchanged page must repeat; None: no HEAD
+    expected_head: Validators | None = None  # what a HEAD must repeat besides the length, if unchanged; None: no HEAD
     sends_head: bool = False  # a HEAD is sent first this time
     trusts_modified: bool = False  # Last-Modified has been honest in the group
     received_bytes: int = 0  # of the last successful response's body
@@ -247,7 +247,7 @@ class Visit:
     received_bytes: int = 0
     saved_bytes: int = 0  # size of the body that was not sent again
     elapsed: timedelta = timedelta(0)
-    conditional: bool = False
+    conditional: bool = False  # whether validators were sent
     magnitude: float | None = None  # of the change that was found: the share of the page that changed, 0 to 1
     magnitudes: ChangeMagnitudes = NO_MAGNITUDES  # of all changes found, including this one
     expected_change: float | None = None  # predicted probability of a change before the visit, 0 to 1
@@ -266,7 +266,7 @@ class Visit:
     list_result: ListResult | None = None  # of a URL list that was read
     led_to: PageKey | None = None  # the target of a redirect; for a temporary one only if it is in the domain
     overloaded: bool = False  # 429 or 503: the domain needs a back-off
-    retry_after: timedelta | None = None
+    retry_after: timedelta | None = None  # the wait that the server requested
     mask: NoiseMask | None = field(default=None, repr=False)  # of the domain after this visit; None: unchanged
     verdict_inputs: VerdictInputs | None = field(default=None, repr=False)  # set if the page changed
     signals: SoftErrorSignals | None = field(default=None, repr=False)  # by which a soft error was recognized or not
