@@ -108,7 +108,7 @@ class TemplateNovelty:
 
 
 def compute_next_time(last: datetime | None, at: datetime) -> datetime:
-    """Return when the next deferred page may be requested: one page per RETRY_INTERVAL.
+    """Return when the next deferred page may be requested: one page per RETRY_INTERVAL, within MAX_WAIT.
 
     last: the time assigned to the previous page, or None.
     """

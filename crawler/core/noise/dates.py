@@ -1,9 +1,9 @@
 """Dates and clocks on pages: the date of a visit, as in mastheads, and build stamps ("generated at").
 
 A build stamp does not differ in a second fetch: a page rebuilt every hour is the same in two fetches seconds apart. It
-is recognized because it is the only difference, visit after visit, and names an instant between the two visits. It is
-not masked in general; only a stamp that fits its visits is ignored. A number that only grows may be a count or a price,
-so it stays a change.
+is recognized because it is the only difference, visit after visit, and fits both visits: a date must be between them, a
+time of day alone may be any. It is not masked in general; only a stamp that fits its visits is ignored. A number that
+only grows may be a count or a price, so it stays a change.
 """
 
 import calendar

@@ -28,7 +28,7 @@ OTHER_TEMPLATES = "*"  # stands for the further templates
 ALL_TEMPLATES = "**"  # stands for all templates of a domain
 MAX_ADDITIONS = 512  # per domain; the latest ones are kept
 MAX_UNRENDERED = 1000  # pages stored without their scripts; the latest ones are kept
-EVERYWHERE = 0  # replaces a page: at least two pages had the addition
+EVERYWHERE = 0  # replaces the hash of a page: at least two pages had the addition
 RENDER_DECAY = 0.9  # weight of a render relative to the next one: a redesign takes effect after ten pages
 
 NEEDED_SHARE = 0.2  # minimum share of a template's renders with a gain, for all its pages to be rendered
@@ -81,7 +81,7 @@ class TemplateRenders:
 class RenderMemory:
     """The results of a domain's renders, by template and evidence.
 
-    additions: hashes of lines and links that scripts added, each with the first page that had it, or EVERYWHERE.
+    additions: hashes of lines and links that scripts added, each with a hash of the page that had it, or EVERYWHERE.
     unrendered: pages with evidence that were stored without their scripts, each with the key of its entry in
     `templates` (see `build_name`).
     pages, gains, fruitless_probes: numbers of visits to pages with scripts, renders with a gain, and probes without.

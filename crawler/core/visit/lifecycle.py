@@ -183,7 +183,7 @@ def _measure_redirect_time(visit: Visit) -> timedelta:
 
 
 def _defer_redirect(visit: Visit, reason: str, *, wait: timedelta) -> Visit:
-    """Build the Visit of a redirect that is not confirmed yet: it counts as a failed visit."""
+    """Build the Visit of a redirect that is not confirmed: it counts as a failed visit."""
     target = visit.target
     failures = target.failures + 1
     return replace(

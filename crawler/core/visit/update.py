@@ -83,7 +83,7 @@ def build_learned_visit(
     """Build the Visit of a successful visit: update the estimate and compute the next due time.
 
     A page that was gone or moved is restored, even if a 304 is the only evidence.
-    response: its validators become those of the page; None to keep them.
+    response: if Fetched, its validators become those of the page; otherwise the page keeps its own.
     age: how long ago the page changed according to a trusted Last-Modified.
     """
     if target.state in AWAY and verdict.change is Change.UNCHANGED:
