@@ -23,7 +23,7 @@ from crawler.core.page.snapshot import Parsed, parse_body
 
 HORIZON = 100.0  # number of further visits after which a visit counts 37%
 DEFERRED_VISITS = 5.0  # the same for a deferred template, so that two pages with new text resume it
-TEMPLATE_SHRINKAGE = 5.0  # a template's share of new text includes this many visits with the section's share
+TEMPLATE_SHRINKAGE = 5.0  # a template's share of new text includes this many visits with its section's (`get_section`)
 SECTION_SHRINKAGE = 3.0  # a section's share includes this many visits with only new text
 BARREN_SHARE = 0.1  # a template's pages are deferred below this share of new text in first visits
 FERTILE_SHARE = 0.3  # deferred pages are resumed above this share

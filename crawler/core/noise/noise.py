@@ -2,8 +2,8 @@
 
 It is learned from second fetches, seconds after the first: a difference between these two is not a change. A difference
 between visits on different days proves nothing: a price that changes daily remains a change. There are two exceptions:
-a number that grew by exactly the elapsed time, such as hours or days (relative_time.py), and a date between two visits
-that is the only difference, visit after visit (a build stamp, dates.py).
+a number that grew by the elapsed time, such as hours or days (relative_time.py), and a date between two visits that is
+the only difference, visit after visit (a build stamp, dates.py).
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,7 +35,7 @@ UnconfirmedPatterns = Mapping[tuple[int, int], tuple[WordPattern, ...]]  # by pa
 
 @dataclass(frozen=True, slots=True)
 class VolatileContent:
-    """The learned volatile content of one domain. Immutable and bounded. A gap marks a volatile word of a block.
+    """The learned volatile content of a domain. Immutable, bounded. A gap marks a volatile word; a path is a css_path.
 
     patterns: patterns of words, by path and number of words.
     path_gaps: gaps that apply regardless of the block's other words, by path and number of words.

@@ -21,7 +21,7 @@ MAX_CHARS = 2_000_000  # of the text, before it is split into words
 MAX_WORDS = 100_000  # hashing them takes 30 ms; further words do not count toward the fingerprint
 MAX_BYTE = 255
 
-# Each character of Chinese, Japanese and Korean scripts counts as a word, because most texts have no spaces in between.
+# Each character of Chinese, Japanese and Korean scripts counts as a word, because most such texts have no spaces.
 UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _UNSPACED_CHAR = re.compile(f"[{UNSPACED}]")
 _WORD_OR_UNSPACED_CHAR = re.compile(rf"[^\W{UNSPACED}]+|[{UNSPACED}]")

@@ -169,7 +169,7 @@ def decide_visit(
 ) -> Visit:
     """Decide a visit. Invariant: equal arguments give equal Visits.
 
-    now: the knowledge time at which the response was complete.
+    now: when the response was complete.
     baseline: the blocks to compare with; required if `needs_baseline`, unless they are no longer available.
     parsed, comparison: the parsed body and its comparison, if the caller has them already; they do not change the
     result.
