@@ -23,7 +23,7 @@ from crawler.core.page.snapshot import Parsed, parse_body
 
 HORIZON = 100.0  # number of further visits after which a visit counts 37%
 DEFERRED_VISITS = 5.0  # the same for a deferred template, so that two pages with new text resume it
-TEMPLATE_SHRINKAGE = 5.0  # a template's share of new text includes this many visits with the section's share
+TEMPLATE_SHRINKAGE = 5.0  # a template's share of new text includes this many visits with its section's (`get_section`)
 SECTION_SHRINKAGE = 3.0  # a section's share includes this many visits with only new text
 BARREN_SHARE = 0.1  # a template's pages are deferred below this share of new text in first visits
 FERTILE_SHARE = 0.3  # deferred pages are resumed above this share
@@ -33,13 +33,13 @@ MIN_SECTION_VISITS = 50
 RETRY_INTERVAL = timedelta(days=1)  # between two pages of a deferred template
 MAX_WAIT = timedelta(days=1000)  # longest time for which a page is deferred
 
-MAX_HASHES = 8192  # per generation (see SeenHashes): texts of 1,000 pages, and one or two hashes of each URL
+MAX_HASHES = 8192  # per generation (see SeenHashes): of the texts of 1,000 pages, or of some thousand URLs
 MAX_PARAMETERS = 256  # per domain
 MIN_PARAMETER_VISITS = 5  # pages that differ from another only in a parameter, before the parameter can be irrelevant
 MIN_NEW_SHARE = 0.1  # if less of the text of such pages is new, the parameter is irrelevant
 
-MAX_REPEATS = 2  # of one path segment; real sites have /2026/11/11/, but no segment three times
-MIN_SLASHES = 2 + 1 + MAX_REPEATS + 1  # "//", one after the host, and one after each of MAX_REPEATS + 1 segments
+MAX_REPEATS = 2  # of one folder in a path; real sites hardly have a folder three times
+MIN_SLASHES = 2 + 1 + MAX_REPEATS + 1  # "//", one after the host, and one after each of MAX_REPEATS + 1 folders
 MAX_URL_PARAMETERS = 8  # a URL with more is not compared with others
 
 SAMPLE_SIZE = 8  # hashes per page: the share of new ones has steps of an eighth, which suffices over many pages
@@ -83,7 +83,7 @@ class TemplateNovelty:
     """The novelty of a template. Mutable while a batch is recorded.
 
     no: the number of the template.
-    deferred_until: the time until which its last page is deferred; None if the template is not deferred.
+    deferred_until: the latest time assigned to one of its deferred pages; None if the template is not deferred.
     is_moving: whether pages of this template must still be deferred or resumed.
     """
 
@@ -108,7 +108,7 @@ class TemplateNovelty:
 
 
 def compute_next_time(last: datetime | None, at: datetime) -> datetime:
-    """Return when the next deferred page may be requested: one page per RETRY_INTERVAL.
+    """Return when the next deferred page may be requested: one page per RETRY_INTERVAL, within MAX_WAIT.
 
     last: the time assigned to the previous page, or None.
     """
@@ -140,7 +140,7 @@ def is_barren(template: TemplateNovelty, section: NoveltyEvidence) -> bool:
 
 @dataclass(slots=True)
 class SeenHashes:
-    """The most recent hashes, at least `max_hashes` and at most twice as many, in two generations."""
+    """The most recent hashes, about `max_hashes` to twice as many, in two generations."""
 
     newer: set[int] = field(default_factory=set)
     older: set[int] = field(default_factory=set)
@@ -226,11 +226,11 @@ def _hash_url(url: str) -> int:
 
 
 def sample_text(content: PageContent, body: bytes, *, url: Url) -> Sample:
-    """Return the SAMPLE_SIZE smallest hashes of the three-word shingles of a text; without text, a hash of the bytes.
+    """Return the SAMPLE_SIZE smallest hashes of the three-word shingles of a text's start, or a hash of the bytes.
 
-    No shingle spans two lines, so the same lines in another order are not new. Words with a digit, and the words of the
-    page's own URL, are replaced by a wildcard, because each page of a calendar names another day, and "/x was not
-    found" another URL.
+    The latter is for a body without text. No shingle spans two lines, so the same lines in another order are not new.
+    Words with a digit, and the words of the page's own URL, are replaced by a wildcard, because each page of a calendar
+    names another day, and "/x was not found" another URL.
     """
     url_words = {word.encode("utf-8", "surrogatepass") for word in _URL_WORD.findall(url.lower())}
     words = list(LINE_END)
@@ -255,7 +255,7 @@ def parse_with_sample(body: bytes, *, url: Url, **options: Any) -> Parsed:
 
 
 def has_repeated_folders(url: Url) -> bool:
-    """Return whether a path segment occurs more than MAX_REPEATS times, as with relative links that never end.
+    """Return whether a folder, not a number, occurs more than MAX_REPEATS times, as with endless relative links.
 
     Source: the rule for pathological paths of Heritrix (Mohr, Stack, Ranitovic, Avery, Kimpton, IWAW 2004).
     """

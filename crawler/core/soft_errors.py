@@ -1,4 +1,4 @@
-"""Detection of soft errors: responses with status 200 that are not a version of their page.
+"""Detection of soft errors: responses with a 2xx status, or temporary redirects, that are not a version of their page.
 
 Examples are soft 404s, logins, block pages and truncated bodies. Detection uses evidence, not lists of words: the
 domain's response for a path that cannot exist (the not-found probe), one text on many pages that had different texts
@@ -24,8 +24,8 @@ MAX_DIFFERENT_WORDS = 4  # between two copies of one text: a name, a code, the r
 MIN_COMMON_SHARE = 0.9  # of the words of both texts together, if that allows more than MAX_DIFFERENT_WORDS to differ
 MIN_BOILERPLATE_BLOCKS = 2  # blocks of boilerplate in the Snapshot; fewer show nothing about a response
 MIN_BOILERPLATE_SHARE = 0.8  # of these blocks must remain in a response that has the site's boilerplate
-# Words with a digit count only if they have this share of a text's words and are at least this many: a short notice may
-# consist of an incident number and a time.
+# Words with a digit count only if they are this share of a text's distinct words and at least this many: a short notice
+# may consist of an incident number and a time.
 MIN_NUMBERS_SHARE = 0.5
 MIN_NUMBERS = 20
 MAX_KEPT_SHARE = 0.25  # if less of a page's own text remains, it counts as replaced completely
@@ -70,19 +70,19 @@ def are_similar(first: TextSketch, second: TextSketch, *, ignored: TextSketch = 
     return common > 0 and different <= min(common, max(MAX_DIFFERENT_WORDS, (1 - MIN_COMMON_SHARE) * len(either)))
 
 
-def sketch_blocks(blocks: Iterable[Block], *, is_seed: bool = False) -> TextSketch:
+def sketch_blocks(blocks: Iterable[Block], *, without_numbers: bool = False) -> TextSketch:
     """Return a sketch of the words of some blocks.
 
-    Words with a digit are mostly times and incident numbers and are left out. If at least half of a text's words are
-    such (a price list, a timetable, results), they are kept, because otherwise all such pages would have the same
-    sketch.
-    is_seed: whether to leave them out in any case, because a seed is compared with texts that replace other pages.
+    Words with a digit are mostly times and incident numbers and are left out. If they are MIN_NUMBERS or more, and
+    MIN_NUMBERS_SHARE of a text's words (a price list, a timetable, results), they are kept, because otherwise all such
+    pages would have the same sketch.
+    without_numbers: whether to leave them out in any case.
     """
     words = [word.casefold() for block in blocks for word in split_words(block)]
     with_digits = {word for word in words if not word.isalpha() and any(map(str.isdigit, word))}
     others = {word for word in words if word not in with_digits}
     is_made_of_numbers = len(with_digits) >= max(MIN_NUMBERS, MIN_NUMBERS_SHARE * len(with_digits | others))
-    keeps_numbers = is_made_of_numbers and not is_seed
+    keeps_numbers = is_made_of_numbers and not without_numbers
     return _keep_smallest({_hash_word(word) for word in (with_digits | others if keeps_numbers else others)})
 
 
@@ -163,12 +163,12 @@ class SoftError(StrEnum):
 
     SOFT_404 = "soft_404"  # the domain's response for a path that cannot exist
     LOGIN = "login"  # a password form instead of the page's text
-    SHARED_TEXT = "shared_text"  # one text or redirect on many pages: maintenance, consent, block, captcha, login
+    SHARED_TEXT = "shared_text"  # one text, or redirects to one target, on several pages: maintenance, captcha, login
     TRUNCATED = "truncated"
     EMPTY = "empty_body"  # no bytes
     BLANK = "no_text"  # no text, or only boilerplate
-    SHRUNK = "shrunk"  # little text is left, for the first time; perhaps a block page without other signs
-    REPLACED = "replaced"  # another text of similar length, without the site's boilerplate
+    SHRUNK = "shrunk"  # another, much shorter text; perhaps a block page without other signs
+    REPLACED = "replaced"  # another text that is not much shorter, without the site's boilerplate
 
 
 # How long the content of a soft error is withheld, from the first visit that found it. A visit is scheduled for the end
@@ -202,9 +202,9 @@ class SharedText:
 class SoftErrorMemory:
     """What a domain's soft errors have shown so far: texts that replace its pages. Immutable and bounded.
 
-    not_found_text: a sketch of the last response to a not-found probe; empty if its status was 404.
+    not_found_text: a sketch of the last answer to a not-found probe; empty for an error status such as 404.
     answered_probe_at: when that probe was sent; None if none was answered yet.
-    front_page_text: a sketch of a seed.  shows_front_page: whether unknown paths return the front page.
+    front_page_text: a sketch of the last intact seed.  shows_front_page: whether unknown paths return its text.
     probed_at, probe_wait: when the last probe was sent, and how long no other one is sent after it.
     good_visits: the number of visits to intact pages since the answered probe, counted up to MIN_PAGES.
     replaced_groups: groups (see Target.group) with a page whose text was replaced permanently.
@@ -263,7 +263,7 @@ def collect_text_signals(
 ) -> SoftErrorSignals:
     """Collect the signals in the text of a page. before: the blocks of its Snapshot; None without one."""
     text = select_own_text(after, mask)
-    own_sketch = sketch_blocks(text, is_seed=is_seed)
+    own_sketch = sketch_blocks(text, without_numbers=is_seed)
     ignored = sketch_blocks(select_boilerplate(after, mask)) | sketch_url(url)
     if before is None:
         return SoftErrorSignals(own_sketch, ignored, is_seed=is_seed)
@@ -272,9 +272,9 @@ def collect_text_signals(
     has_boilerplate = replacement.is_complete and (
         keeps_boilerplate(before, after, mask)
         # Otherwise the texts must be similar when all words with a digit are left out.
-        or are_similar(sketch_blocks(own_before, is_seed=True), sketch_blocks(text, is_seed=True))
+        or are_similar(sketch_blocks(own_before, without_numbers=True), sketch_blocks(text, without_numbers=True))
     )
-    if are_similar(sketch_blocks(own_before, is_seed=is_seed), own_sketch, ignored=ignored):
+    if are_similar(sketch_blocks(own_before, without_numbers=is_seed), own_sketch, ignored=ignored):
         own_sketch = EMPTY_SKETCH
     return SoftErrorSignals(own_sketch, ignored, replacement, keeps_boilerplate=has_boilerplate, is_seed=is_seed)
 
@@ -285,7 +285,7 @@ def recognize_soft_error(signals: SoftErrorSignals, soft_errors: SoftErrorMemory
     if signals.is_blank:
         return SoftError.EMPTY if signals.is_empty else SoftError.BLANK
     if replacement is None:
-        return _recognize_first_visit(signals, soft_errors, now=now)
+        return _recognize_new_page(signals, soft_errors, now=now)
     if signals.is_cut and replacement.kept < 1 and replacement.added <= 1 - MIN_COMMON_SHARE:
         return SoftError.TRUNCATED
     return _recognize_fetched_page(signals, replacement, soft_errors, now=now) if replacement.is_complete else None
@@ -296,7 +296,7 @@ def _recognize_fetched_page(
 ) -> SoftError | None:
     """Return the soft error of a page whose own text was replaced completely, or None.
 
-    Return None if only the replacement is suspicious, and the text is not that of a recent not-found probe.
+    Without other signs, None if it is expected, the page had few words, or a recent not-found probe got another text.
     """
     if replacement.after == 0:
         return SoftError.BLANK  # only boilerplate is left
@@ -316,17 +316,17 @@ def _recognize_fetched_page(
     return None if is_expected or is_answered else SoftError.REPLACED
 
 
-def _recognize_first_visit(signals: SoftErrorSignals, memory: SoftErrorMemory, *, now: datetime) -> SoftError | None:
+def _recognize_new_page(signals: SoftErrorSignals, soft_errors: SoftErrorMemory, *, now: datetime) -> SoftError | None:
     """Return the soft error of a page without a Snapshot, or None.
 
-    If the domain returns its front page for unknown paths, no soft 404 is reported, because any page may resemble it.
+    If the domain returns its front page for unknown paths, no soft 404 is reported: a page may resemble the front page.
     """
     if signals.is_seed or len(signals.own_text) < MIN_WORDS_WITHOUT_SNAPSHOT:
         return None
     text, ignored = signals.own_text, signals.ignored_words
-    if not memory.shows_front_page and are_similar(text, memory.not_found_text, ignored=ignored):
+    if not soft_errors.shows_front_page and are_similar(text, soft_errors.not_found_text, ignored=ignored):
         return SoftError.SOFT_404
-    shared_text = _find_shared_text(signals, memory, now=now)
+    shared_text = _find_shared_text(signals, soft_errors, now=now)
     return SoftError.SHARED_TEXT if shared_text is not None and shared_text.is_confirmed else None
 
 

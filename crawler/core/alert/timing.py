@@ -20,10 +20,10 @@ EXAMPLE_DIGEST = "write it as in 1h, 30m, daily, daily@07:30, weekly, weekly@fri
 EXAMPLE_QUIET = "write them as in 22-07 or 21:30-06:45"
 
 MAX_WAIT = timedelta(hours=1)  # between two tries without Retry-After
-MAX_RETRY_AFTER = timedelta(days=1)  # a longer Retry-After is probably a mistake
+MAX_RETRY_AFTER = timedelta(days=1)  # a longer Retry-After is probably a mistake and counts as this long
 MAX_TRIES = 16  # per message; with waits that double from 30 s to an hour, about nine hours in total
 MAX_MESSAGE_AGE = timedelta(days=3)  # longer than a weekend, because a broken receiver may be repaired on Monday
-DEAD_LETTER_AGE = timedelta(days=90)  # limits the dead letters of a receiver that never comes back
+DEAD_LETTER_AGE = timedelta(days=90)  # since the last try, after which an undelivered message is deleted
 
 _TIME = re.compile(r"(\d{1,2})(?::(\d{2}))?", re.ASCII)
 _EVERY = re.compile(r"(\d{1,4})([mh])", re.ASCII)

@@ -2,8 +2,7 @@
 
 Boilerplate is learned page by page. A block belongs to it as long as nearly every page with the block's path (the tags
 and classes around it) has the same text there. A menu that is edited on all pages is therefore one edit of the site,
-and no change of its pages. In contrast, "sold out" on one of fifty pages that say "in stock" is a change of that page,
-no matter how often it alternates.
+and no change of its pages. In contrast, "sold out" on one of fifty pages that say "in stock" is a change of that page.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ MAX_COUNTED_BLOCKS = 2048  # per domain; also the maximum number of paths
 MAX_NEW_BLOCKS = 256  # per page: blocks not counted before, at its start, and as many again at its end
 ENOUGH_PAGES = 3  # minimum number of distinct pages with a boilerplate block
 MIN_BOILERPLATE_SHARE = 0.8  # of the visits to pages with the block's path, since the block was first found
-MIN_PATH_SHARE = 0.05  # of all visits: those to pages with the block's path
+MIN_PATH_SHARE = 0.05  # minimum share of all visits that were to pages with the block's path
 ENOUGH_REPLACEMENTS = 3  # successive boilerplate texts at a path, after which its text is expected to rotate
 MIN_ROTATING_PAGES = 2  # minimum number of distinct pages with a boilerplate block at such a path
 
@@ -107,7 +106,7 @@ def compute_form(block: Block, words: Words) -> int:
 
 
 def _is_boilerplate(count: BlockCount, visits_by_path: Mapping[int, int], *, min_pages: int = ENOUGH_PAGES) -> bool:
-    """Return whether min_pages pages have a block, and nearly all visits to pages with its path found it since."""
+    """Return whether a block is on min_pages pages, was found by nearly all visits to its path since, and recently."""
     if len(count.pages) < min_pages or visits_by_path.get(count.path, 0) < count.last_visit:
         return False
     visits = visits_by_path.get(count.path, 0)

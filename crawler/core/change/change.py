@@ -20,21 +20,21 @@ class Change(StrEnum):
     MOVED = "moved"
     GONE = "gone"
     RESTORED = "restored"  # was gone, moved or excluded, and is available again
-    UNKNOWN = "unknown"  # no usable response; no estimate and no stored state changes
+    UNKNOWN = "unknown"  # the visit did not determine the content or state of the page
 
 
 class Evidence(StrEnum):
     """The evidence that decided a verdict. Cheaper evidence is tried first."""
 
     NOT_MODIFIED = "not_modified"  # a 304
-    HEAD = "head"  # Content-Length and Last-Modified of the response to a HEAD request
+    HEAD = "head"  # validators and Content-Length of the response to a HEAD request
     BYTES = "bytes"
     TEXT = "text"  # text and links of the whole page
-    VOLATILE = "volatile"  # a second fetch proved that the differing words differ from fetch to fetch
+    VOLATILE = "volatile"  # only words differ that also differ from fetch to fetch, as second fetches showed
     RULE = "rule"  # a user's rule ignores what differs
     MARKUP = "markup"  # only the markup differs, no block
-    BOILERPLATE = "boilerplate"  # only boilerplate differs
-    VARIANT = "variant"  # the differing blocks alternate on this page
+    BOILERPLATE = "boilerplate"  # blocks differ, but none is significant: boilerplate, noise, dates of visits
+    VARIANT = "variant"  # as BOILERPLATE, but some of the blocks are known to alternate on this page
     BLOCKS = "blocks"  # blocks were compared
     ENTRIES = "entries"  # the entries of a sitemap or a feed differ
     MAIN = "main"  # the main text; like SHAPE, used if the body of the last Snapshot is no longer available
@@ -82,8 +82,7 @@ def judge_versions(before: Version | None, after: Version, compared: ComparedBlo
     Comparing with the last visit instead would miss a page that changes in many small steps.
     before: None for a page without a Snapshot.
     compared: None if the Snapshot's blocks are no longer available. Then only main text and shape (Evidence) count.
-    If a version has no text (an image, an empty page), the bytes decide. A page that is to be recrawled in full has no
-    stored digest of its bytes; for it, the bytes decide from the next visit on.
+    If a version has no text (an image, an empty page), its title, links and bytes decide.
     """
     if before is None:
         return Verdict(Change.ADDED, Evidence.BYTES)

@@ -122,7 +122,7 @@ def select_significant(diff: Difference, mask: NoiseMask, *, then: datetime, now
     then, now: when the old and the new version were fetched.
     """
     significant_pairs: list[BlockPair] = []
-    for before, after in sorted(diff.sides, key=all):  # pairs come last; one that loses a side follows single blocks
+    for before, after in sorted(diff.sides, key=all):  # pairs last: one that loses a block then follows single blocks
         edit = mask.template_edits.get(mask.compute_edit_key((before, after))) if mask.template_edits else None
         if edit is not None and edit.is_confirmed:
             continue
@@ -138,7 +138,7 @@ def select_significant(diff: Difference, mask: NoiseMask, *, then: datetime, now
 
 
 def _is_insignificant(before: Block, after: Block, mask: NoiseMask, *, then: datetime, now: datetime) -> bool:
-    """Return whether both blocks are or were boilerplate, are known to alternate, or differ only in a date or time."""
+    """Return whether a pair is an edit of boilerplate, is known to alternate, or differs only in a date or time."""
     boilerplate, old, new = mask.boilerplate, mask.compute_form(before), mask.compute_form(after)
     if boilerplate.was_boilerplate(old) and (boilerplate.was_boilerplate(new) or boilerplate.is_rotating_text(new)):
         return True
@@ -170,7 +170,7 @@ def measure_distance(diff: Difference, significant_diff: Difference, mask: Noise
     """Return how far two versions are apart: in bits, and as a share of the page's own blocks.
 
     diff: the whole difference.  significant_diff: its significant part.
-    The first value is the number of differing fingerprint bits, 0 to 64, or None if the page has no text of its own.
+    The first value is the number of differing fingerprint bits, 0 to 64, or None if neither version has its own text.
     The second is the share of the page's own blocks, in both versions, that differ, 0 to 1.
     Boilerplate, volatile content and insignificant differences are left out of both texts. Two versions that differ
     only in noise therefore have distance 0.

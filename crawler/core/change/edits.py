@@ -98,8 +98,8 @@ class BoilerplateEdits:
     """The edits of one domain so far. Immutable and bounded.
 
     candidates: added or removed blocks, each with the first few pages where this happened.
-    reported: the keys of reported blocks.  repeats: the number of edits in a row at each path (see MUTE_WINDOW), and
-    when the last one was due.
+    reported: the keys of reported blocks.  repeats: the number of edits in a row at each path, and the time of the
+    last (see MUTE_WINDOW).
     pending: edits not reported yet, with the pages that have them; cleared by each report.
     """
 
@@ -161,7 +161,7 @@ def add_template_edit(edits: BoilerplateEdits, change: BoilerplateChange, pages:
 
 
 def pop_due_edit(edits: BoilerplateEdits, *, at: datetime) -> tuple[BoilerplateEdit | None, BoilerplateEdits]:
-    """Return the pending edits as one edit to report, if any, and the edits with those marked as reported."""
+    """Return the pending edits but the muted ones as one edit, or None, and the edits with all marked as reported."""
     if not edits.pending:
         return None, edits
     pending = [*edits.pending.values()]

@@ -18,10 +18,10 @@ class MaskReason(StrEnum):
     """The reason why a block, or a difference, is not significant."""
 
     NONE = ""  # significant
-    WORDS = "words"  # some words differed within seconds, or show elapsed time; the rest is compared
+    WORDS = "words"  # some words differ from fetch to fetch; the rest is compared
     NOISE = "noise"  # this exact block appeared or disappeared within seconds
     UNSTABLE = "unstable"  # the text at its path differs from fetch to fetch
-    BOILERPLATE = "boilerplate"  # boilerplate, now or in the past
+    BOILERPLATE = "boilerplate"  # boilerplate, now or in the past; for a difference, also any reason not in this list
     DATE = "day"  # only the date of the visit differs
     RULE = "rule"  # a user's rule ignores it, or watches other blocks
 
@@ -31,7 +31,7 @@ class ExplainedBlock:
     """A block and its masked parts.
 
     masked: the start and end of each masked word in the text, in order.
-    rule: the selector, XPath or regular expression of the user's rule that excludes the block or a part of it.
+    rule: what excludes the block or a part of it: a regular expression, or a label of `View.split`.
     """
 
     kind: BlockKind

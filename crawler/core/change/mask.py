@@ -19,7 +19,7 @@ from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.outline import Block, BlockPair
 
 MAX_VARIANTS = 2048  # added or removed blocks of a domain's pages; the oldest are dropped first
-MAX_CHANGED_BLOCKS = 64  # of one visit; if more differ, the page was rewritten, and none is a variant
+MAX_CHANGED_BLOCKS = 64  # of one visit; if more differ, the page was rewritten, and none is counted
 ENOUGH_RETURNS = 2  # after which a block counts as a variant
 MAX_RETURN_GAP = timedelta(days=30)  # since the block was last added or removed; later, counting starts again
 

@@ -38,8 +38,8 @@ from crawler.core.page.outline import Block, BlockKind, BlockList, BlockPair, is
 
 MAX_SECOND_FETCHES = 2  # per visit; with only one, both fetches may show the same of a few banners in rotation
 MAX_SECOND_FETCHES_IN_DOUBT = 4  # if one pair of fetches differs and another does not
-FREE_SECOND_FETCHES = 60  # second fetches of a domain before the quota applies; two are needed to prove anything
-SECOND_FETCH_SHARE = 0.15  # further second fetches per comparison
+FREE_SECOND_FETCHES = 60  # second fetches of a domain that are allowed in any case
+SECOND_FETCH_SHARE = 0.15  # further second fetches per visit that compared a page with its Snapshot
 # Multiplies the quota for blocks that differed in an earlier second fetch: another one will probably mask them.
 LIKELY_QUOTA_FACTOR = 2
 # Maximum time between visits to two pages with the same template edit. A small budget visits all pages only in weeks.
@@ -81,9 +81,9 @@ class Observation:
 
 
 def needs_second_fetch(significant: Difference, mask: NoiseMask, *, second_fetches: int, has_returned: bool) -> bool:
-    """Return whether one more fetch, seconds later, would show whether the differing blocks are volatile.
+    """Return whether the quota allows one more fetch, seconds later, that would show if differing blocks are volatile.
 
-    second_fetches: the number of second fetches so far.
+    second_fetches: the number of second fetches of this visit so far.
     has_returned: whether the page equals an earlier version; then it may alternate from fetch to fetch.
     """
     volatile, blocks = mask.volatile, significant.blocks

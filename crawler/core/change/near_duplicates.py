@@ -70,7 +70,7 @@ def _find_within(max_bits: int, fingerprint: Fingerprint, others: "array[int]") 
 
 
 def group_duplicates(pages: Mapping[Fingerprint, int], *, tolerance_bits: int) -> list[DuplicateGroup]:
-    """Group near duplicates, the largest group first.
+    """Group near duplicates, the largest group first; groups of a single page are left out.
 
     pages: the number of pages per fingerprint.
     tolerance_bits: the maximum distance from a group's canonical fingerprint, 0 to NEAR_BITS.

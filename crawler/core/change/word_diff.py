@@ -64,7 +64,7 @@ class BlockDiff:
 
     Invariant: the KEPT and OLD runs together are the old text, the KEPT and NEW runs the new text.
     was_at, is_at: the block's index in each version; None if the version lacks it.
-    is_news: whether the change is significant; False for known noise.
+    is_news: whether the change is significant; False for known noise and unchanged blocks.
     """
 
     status: BlockStatus
@@ -171,7 +171,7 @@ def shorten_runs(runs: Sequence[WordRun], *, context_chars: int, max_chars: int)
 
 
 def cut_around_change(before: str, after: str, *, max_chars: int) -> tuple[str, str]:
-    """Cut two texts of one block to max_chars characters each around the first difference, at word boundaries."""
+    """Cut two texts of one block to about max_chars characters each around the first difference, mostly at spaces."""
     if max(len(before), len(after)) <= max_chars:
         return before, after
     shared_chars = next((n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), max_chars)
@@ -304,7 +304,7 @@ def _pair_blocks(old: BlockList, new: BlockList) -> Iterator[tuple[int | None, i
 
 
 def _find_similar_pairs(old: BlockList, new: BlockList) -> list[tuple[int, int]]:
-    """Return the pairs of blocks, in order on both sides, with the greatest total similarity of words."""
+    """Return the pairs of blocks, in order, with the greatest total similarity; none above MAX_COMPARED_PAIRS."""
     if not old or not new or len(old) * len(new) > MAX_COMPARED_PAIRS:
         return []
     one, other = ([(block.kind, frozenset(split_words(block))) for block in side] for side in (old, new))

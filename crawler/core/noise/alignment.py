@@ -145,7 +145,7 @@ def learn_aliases(
 
 
 def _align_blocks(before: BlockList, after: BlockList) -> Iterator[tuple[Block, Block]]:
-    """Yield pairs of an old and a new block: those with equal texts and, in between, those with equal tag paths."""
+    """Yield pairs of an old and a new block with equal tag paths: those with equal texts and, in between, others."""
     old_keys, new_keys = ([(block.kind, block.tag_path, block.text) for block in blocks] for blocks in (before, after))
     end = slice(len(old_keys), None), slice(len(new_keys), None)
     i = j = 0

@@ -1,9 +1,9 @@
 """Dates and clocks on pages: the date of a visit, as in mastheads, and build stamps ("generated at").
 
 A build stamp does not differ in a second fetch: a page rebuilt every hour is the same in two fetches seconds apart. It
-is recognized because it is the only difference, visit after visit, and names an instant between the two visits. It is
-not masked in general; only a stamp that fits its visits is ignored. A price, a version number or a future date never
-fits. A number that only grows may be a count or a price, so it stays a change.
+is recognized because it is the only difference, visit after visit, and fits both visits: a date must be between them, a
+time of day alone may be any. It is not masked in general; only a stamp that fits its visits is ignored. A number that
+only grows may be a count or a price, so it stays a change.
 """
 
 import calendar
@@ -26,7 +26,7 @@ ENOUGH_DATES = 2  # comparisons in which only a date differed and it fit the vis
 ENOUGH_CLOCKS = 3  # the same for a time of day, which fits any visit
 MAX_MISSES = 4  # mismatches that count; each doubles ENOUGH_DATES and ENOUGH_CLOCKS
 TIME_ZONE_SLACK = timedelta(hours=14)  # a page does not name its time zone
-CACHE_SLACK = timedelta(days=1)  # a page may have been built this long before an older copy was fetched from a cache
+CACHE_SLACK = timedelta(days=1)  # a new copy may be older than the last visit, which got a still older one from a cache
 CONTEXT_WORDS = 3  # words on either side of the differing ones that may belong to the stamp
 
 _ISO = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})(?:[Tt](\d{2}):(\d{2})(?::(\d{2})(?:[.,]\d+)?)?[Zz]?)?", re.ASCII)
@@ -58,7 +58,7 @@ def learn_stamps(
 ) -> VolatileContent:
     """Return the volatile content after a visit where only these blocks differ.
 
-    Stamps that fit count only if all the blocks are stamps; a stamp that does not fit counts as a mismatch in any case.
+    Stamps that fit count only if all the blocks are such stamps; one that does not fit is a mismatch in any case.
     """
     all_readings = [_read_stamp_change(before, after, then=then, now=now) for before, after in replaced]
     readings = [reading for reading in all_readings if reading is not None]
@@ -118,12 +118,12 @@ def _read_stamp_change(before: Block, after: Block, *, then: datetime, now: date
 
 
 def _find_clusters(old: Words, new: Words) -> list[tuple[int, int, slice]]:
-    """Return each run of differing words as first and last position, with a slice that adds its surrounding words."""
+    """Return the ends of each group of words that differ, at most CONTEXT_WORDS apart, and a slice with its context."""
     differing = [n for n in range(len(old)) if old[n] != new[n]]
     if not differing:
         return []
     between = ((n, m) for n, m in pairwise(differing) if m - n > CONTEXT_WORDS)
-    gaps = [(-1, differing[0]), *between, (differing[-1], len(new))]  # before, between and after the runs
+    gaps = [(-1, differing[0]), *between, (differing[-1], len(new))]  # before, between and after the groups
     clusters = []
     for (end_before, first), (last, next_start) in pairwise(gaps):
         start, end = max(first - CONTEXT_WORDS, end_before + 1), min(last + CONTEXT_WORDS + 1, next_start)
@@ -134,7 +134,7 @@ def _find_clusters(old: Words, new: Words) -> list[tuple[int, int, slice]]:
 def _read_cluster(
     old: Words, new: Words, first: int, last: int, limits: slice, *, then: datetime, now: datetime
 ) -> tuple[str, bool, int] | None:
-    """Return the form of one run of differing words, whether it fits, and min_visits; None if it is not a stamp.
+    """Return the form of one group of differing words, whether it fits, and min_visits; None if it is not a stamp.
 
     first, last: the positions of its ends.  limits: the words that may belong to the stamp.
     """
@@ -229,7 +229,7 @@ def _parse_written_date(words: Words, now: datetime) -> frozenset[date]:
 
 
 def _fits_visits(old: _Stamp, new: _Stamp, *, then: datetime, now: datetime) -> bool:
-    """Return whether the new stamp is from between the two visits, and the old one from before the first visit."""
+    """Return whether the new stamp is from between the two visits, and the old one is older; both with slack."""
     if new.instant is not None:
         is_between = then - CACHE_SLACK <= new.instant <= now + TIME_ZONE_SLACK
         return old.instant is not None and old.instant < new.instant and is_between
@@ -272,7 +272,7 @@ _DIGITS = re.compile(r"\d+")
 
 
 def find_clock_words(before: Words, after: Words, *, then: datetime, now: datetime) -> frozenset[int]:
-    """Return the positions of words that show the time of both visits to the minute, in one time zone.
+    """Return the positions of words that show the time of both visits, give or take a minute, in one time zone.
 
     before, after: must have the same number of words.
     """

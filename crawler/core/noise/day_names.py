@@ -9,7 +9,7 @@ from functools import lru_cache
 
 MIN_LETTERS = 3  # of an abbreviation, "Okt" or "févr."; shorter ones are too ambiguous
 
-# One line per language, starting with January; forms of the same month are separated by a bar.
+# One line per language, or for two similar ones, starting with January; a bar separates names of the same month.
 _MONTHS = """
 January February March April May June July August September October November December
 Januar|Jänner Februar|Feber März April Mai Juni Juli August September Oktober November Dezember

@@ -2,8 +2,8 @@
 
 It is learned from second fetches, seconds after the first: a difference between these two is not a change. A difference
 between visits on different days proves nothing: a price that changes daily remains a change. There are two exceptions:
-a number that grew by exactly the elapsed time, such as hours or days (relative_time.py), and a date between two visits
-that is the only difference, visit after visit (a build stamp, dates.py).
+a number that grew by the elapsed time, such as hours or days (relative_time.py), and a date between two visits that is
+the only difference, visit after visit (a build stamp, dates.py).
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,14 +28,14 @@ from crawler.core.page.outline import Block, BlockKind, BlockList
 
 MAX_PATTERNS = 1024  # per domain; the oldest are dropped first
 MAX_PATHS = 4096  # entries per mapping by path, such as path_stats; the oldest are dropped first
-ENOUGH_STEADY = 3  # second fetches without a difference in a block; after them, a change of it needs no second fetch
+ENOUGH_STEADY = 3  # second fetches without a difference in blocks of one path and length, see `is_tested`
 
 UnconfirmedPatterns = Mapping[tuple[int, int], tuple[WordPattern, ...]]  # by path and number of words
 
 
 @dataclass(frozen=True, slots=True)
 class VolatileContent:
-    """The learned volatile content of one domain. Immutable and bounded. A gap marks a volatile word of a block.
+    """The learned volatile content of a domain. Immutable, bounded. A gap marks a volatile word; a path is a css_path.
 
     patterns: patterns of words, by path and number of words.
     path_gaps: gaps that apply regardless of the block's other words, by path and number of words.
@@ -43,8 +43,8 @@ class VolatileContent:
     parameters: link parameters that differed, by name.
     noise_counts: whole blocks that appeared or disappeared between two fetches, by compute_block_key.
     proofs: how often blocks with gaps differed in second fetches, by compute_masked_form.
-    stable_wordings: blocks without gaps that did not differ while others of their path did, by compute_wording_key.
-    path_stats: by compute_path_key.  shape_stats: by compute_shape_key.  counters: numbers with one path and context.
+    stable_wordings: blocks that get no gaps, because only others of their path differed, by compute_wording_key.
+    path_stats: by compute_path_key.  shape_stats: by compute_shape_key.  counters: by a number's path and context.
     stamps: build stamps, by position and form (dates.py).
     aliases: the path under which a block is stored, by the current path after its site was restyled (alignment.py).
     """
@@ -72,7 +72,7 @@ class VolatileContent:
         return _insert_gaps(words, self.get_gaps(block.css_path, words))
 
     def mask_pair(self, before: Block, after: Block) -> tuple[Words, Words]:
-        """Return the masked words of two versions of a block. A word that is volatile in one is masked in both."""
+        """Return the masked words of two versions of a block. If the gaps of each match both, all are used in both."""
         first, second = self.get_words(before), self.get_words(after)
         if before.css_path != after.css_path or len(first) != len(second):
             return self.mask_words(before), self.mask_words(after)
@@ -111,7 +111,7 @@ class VolatileContent:
         return {} if gaps_found and compute_wording_key(path, words) in self.stable_wordings else gaps_found
 
     def is_noise(self, block: Block) -> bool:
-        """Return whether this exact block appeared or disappeared between two fetches, or its path is unstable."""
+        """Return whether this exact block comes and goes at a path where texts do so, or its path is unstable."""
         stats = self.path_stats.get(compute_path_key(block), PathStats())
         return stats.is_unstable or (stats.is_volatile and compute_block_key(block) in self.noise_counts)
 

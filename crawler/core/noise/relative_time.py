@@ -1,4 +1,4 @@
-"""Relative times ("3 days ago"): numbers that grow by exactly the elapsed time, in a unit from seconds to years.
+"""Relative times ("3 days ago"): numbers that grow by the elapsed time, in a unit from seconds to years.
 
 A number counts as a clock if it grew by the elapsed time often enough: by different amounts above one, by more than one
 on several pages, or by one on many pages. One growth by one proves little, because prices grow so too. The number is
@@ -16,12 +16,12 @@ from crawler.core.noise.words import build_pattern, keep_newest
 from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.outline import Block
 
-ENOUGH_AGREEMENTS = 3  # exact matches with the elapsed time, before a number counts as a clock
+ENOUGH_AGREEMENTS = 3  # matches with the elapsed time before a number counts as a clock, and one of the next three:
 ENOUGH_GROWTHS = 2  # different growths above 1
 ENOUGH_PAGES = 4  # pages with growth above 1; numbers of pages that are visited together grow by the same amount
 MANY_PAGES = 8  # pages with growth by 1
 MAX_MISSES = 10  # mismatches that count; each doubles ENOUGH_AGREEMENTS
-MAX_DOUBLINGS = 3  # doublings of MANY_PAGES after mismatches
+MAX_DOUBLINGS = 3  # of these mismatches, how many also double MANY_PAGES
 UNITS_S = (1, 60, 3600, 86400, 7 * 86400, 30.44 * 86400, 365.25 * 86400)  # seconds to years, in seconds
 
 

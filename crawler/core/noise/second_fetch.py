@@ -200,9 +200,9 @@ def learn_replaced_words(
 ) -> VolatileContent | None:
     """Return the volatile content after some words of a block differed in a second fetch.
 
-    Return None if the two blocks are not versions of the same block, such as two with different numbers of words.
+    Return None if they are not versions of one block, or links of which a differing parameter is False in `differed`.
     unconfirmed: patterns found by a single earlier second fetch.
-    differed: whether each link parameter differed in this second fetch.
+    differed: for each link parameter at a path, whether all its values differed in this second fetch.
     """
     old, new = volatile.get_words(before), volatile.get_words(after)
     if before.css_path != after.css_path or len(old) != len(new):

@@ -15,9 +15,9 @@ from crawler.core.noise.words import Words, keep_newest, split_words
 from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.outline import Block, BlockKind
 
-MAX_PARAMETERS = 1024  # names; a site that generates more of them has links that are noise
+MAX_PARAMETERS = 1024  # names per domain; the oldest are dropped first
 MAX_NAME_CHARS = 200
-MAX_PATHS_PER_NAME = 16  # per name, volatile and steady ones each
+MAX_PATHS_PER_NAME = 16  # paths of one parameter, volatile and steady ones each
 # Paths at which a parameter must be volatile to count as volatile everywhere, except where it is steady.
 ENOUGH_VOLATILE_PATHS = 3
 MAX_STEADY_SHARE = 0.25  # maximum number of steady paths per volatile path
@@ -45,7 +45,7 @@ class LinkParameter:
         return proven >= ENOUGH_VOLATILE_PATHS and len(self.steady_paths) <= MAX_STEADY_SHARE * proven
 
 
-LinkParameters = Mapping[str, LinkParameter]  # by name; only parameters that have ever differed
+LinkParameters = Mapping[str, LinkParameter]  # by name; only parameters with a volatile path
 
 
 def drop_volatile_parameters(parameters: LinkParameters, words: Words) -> Words:

@@ -17,10 +17,10 @@ ENOUGH_DIFFERED = 2
 
 @dataclass(frozen=True, slots=True)
 class PathStats:
-    """The second fetches of pages with a path, counted by what happened to the blocks of that path.
+    """The second fetches of pages with a path, by how many blocks of that path differed in more than some words.
 
-    steady: none differed.  unstable: most differed.  mixed: some differed.
-    pages: the first pages on which most differed, at most ENOUGH_PAGES.
+    steady: none did.  unstable: most did.  mixed: some did.
+    pages: the first pages on which most did, at most ENOUGH_PAGES.
     """
 
     steady: int = 0
@@ -40,7 +40,7 @@ class PathStats:
 
     @property
     def is_alternating(self) -> bool:
-        """Return whether all texts at the path appear and disappear within seconds, and did so often enough."""
+        """Return whether several second fetches replaced most texts at the path, and none replaced only some."""
         return self.is_volatile and not self.mixed and self.steady < STEADY * self.unstable
 
     @property

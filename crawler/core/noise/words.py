@@ -73,8 +73,8 @@ def matches_words(pattern: WordPattern, words: Words) -> bool:
 def is_same_block(pattern: WordPattern, kind: BlockKind) -> bool:
     """Return whether two texts have enough words in common to be versions of the same block.
 
-    pattern: the pattern of both (`build_pattern`). Its numbers and signs do not count.
-    Of a link, more than half must be equal: if one of two path segments differs, the link leads elsewhere.
+    pattern: the pattern of both (`build_pattern`). Words that differ only in a number count as equal; in a text, words
+    without a letter do not count. Of a link, more than half of the words after the host must be equal.
     """
     if kind is BlockKind.LINK:
         compared = pattern[ORIGIN_WORDS:]

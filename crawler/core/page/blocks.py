@@ -10,7 +10,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from crawler.core.page.document import collapse_spaces, join_lines
 from crawler.core.page.html import get_text, iter_ancestors
 
-MIN_MAIN_SHARE = 0.25  # of the whole text; if less remains, too much was taken for boilerplate
+MIN_MAIN_SHARE = 0.25  # of the whole text; if less would remain without boilerplate, no block counts as boilerplate
 
 BLOCK_TAGS = frozenset(
     {"address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "dir", "div"}
@@ -24,7 +24,7 @@ HIDDEN_TAGS = frozenset(
     | {"script", "style", "template", "textarea", "title", "video"}
 )
 _ENTERED_TAGS = BLOCK_TAGS | HIDDEN_TAGS
-# Elements and ARIA roles of boilerplate in the HTML standard. A header in main or article belongs to the content.
+# Elements and ARIA roles that mark boilerplate. A header in main or article belongs to the content.
 _BOILERPLATE_TAGS = frozenset({"nav", "footer", "aside", "search"})
 _CONTENT_TAGS = frozenset({"main", "article"})
 _ROLES = ("navigation", "banner", "contentinfo", "complementary", "search")
@@ -36,7 +36,7 @@ _DISPLAY_NONE = re.compile(r"(?i)display\s*:\s*none")
 _HIDDEN_BLOCK = 0  # the number of every hidden block
 _OUTSIDE = -1  # the number of text outside of all blocks
 
-# Comparing the numbers of tags is three times faster than comparing their names, and there are hundreds of nodes.
+# Comparing the numbers of tags is three times faster than comparing their names, and a page has hundreds of nodes.
 _SAMPLE = LexborHTMLParser("<p><br>text<a href=x></a><img>").css("p")[0]
 _TAG_IDS = {node.tag: node.tag_id for node in _SAMPLE.traverse(include_text=True)}
 TEXT_ID, BREAK_ID, LINK_OR_IMAGE_IDS = _TAG_IDS["-text"], _TAG_IDS["br"], frozenset({_TAG_IDS["a"], _TAG_IDS["img"]})
@@ -46,11 +46,11 @@ B = TypeVar("B")
 
 @dataclass(slots=True)
 class BlockLookup(Generic[B]):
-    """A lookup of the block that each element's own text belongs to, cached by the element's number (mem_id).
+    """A lookup of the block that each element's own text belongs to.
 
-    outside: the value outside of all blocks.
-    enter_element: returns the block of an element, given that of its parent. It is called for block elements, hidden
-    elements and those with numbers in `more_numbers`.
+    blocks_by_number: the blocks found so far, by the element's number (mem_id).  outside: the value outside of all.
+    enter_element: returns the block of an element, given that of its parent. It is called for elements with a tag in
+    BLOCK_TAGS or HIDDEN_TAGS, and for those with a number in `more_numbers`.
     """
 
     blocks_by_number: dict[int, B]
@@ -90,7 +90,7 @@ class _BoilerplateBlocks:
     content: set[int] = field(default_factory=set)
 
     def enter_element(self, node: LexborNode, outer_block: int) -> int:
-        """Return the number of the block that an element's own text belongs to.
+        """Return the number of the block that an element's own text belongs to, and remember if it is boilerplate.
 
         outer_block: the parent's block.
         """

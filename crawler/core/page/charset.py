@@ -12,7 +12,8 @@ META_BYTES = 4096  # the standard says 1024, but real pages put scripts first
 # An XML declaration with two bytes per character shows the byte order, like a BOM.
 _WIDE_XML = ((b"<\0?\0x\0", "utf-16-le"), (b"\0<\0?\0x", "utf-16-be"))
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-WIDE_STARTS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, *(start for start, _ in _WIDE_XML))  # NULs are then text
+# A body that starts like one of these is text although it contains NUL bytes.
+WIDE_STARTS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, *(start for start, _ in _WIDE_XML))
 
 _PARAMETER = re.compile(r"(?i)(?:^|[;,\s])charset\s*=\s*[\"']?\s*([^\s;\"',]+)")
 _CONTENT = re.compile(
@@ -38,8 +39,7 @@ _MORE_LABELS = {"x-mac-cyrillic": "mac-cyrillic", "x-mac-ukrainian": "mac-cyrill
 def decode_body(body: bytes, content_type: str, kind: str) -> tuple[str, str]:
     """Return the charset, as the name of a Python codec, and the text. Never raises; invalid bytes become U+FFFD.
 
-    The order of precedence is: the BOM, the Content-Type header, the declaration in a page of kind "html" or "xml", and
-    a guess from the bytes.
+    By precedence: the BOM, the Content-Type header, the declaration in a body of kind "html" or "xml", or a guess.
     """
     for bom, name in _BOMS:
         if body.startswith(bom):
@@ -123,7 +123,7 @@ def _guess_charset(body: bytes) -> tuple[str, str]:
     for name in ("iso2022_jp_ext", "utf-8") if _JAPANESE_ESCAPE.search(body) else ("utf-8",):
         with suppress(UnicodeDecodeError):
             return name, body.decode(name)
-    from resiliparse.parse.encoding import detect_encoding  # noqa: PLC0415  as above
+    from resiliparse.parse.encoding import detect_encoding  # noqa: PLC0415  few pages need it
 
     charset = find_codec(detect_encoding(body) or "") or "cp1252"
     return charset, body.decode(charset, "replace")

@@ -16,7 +16,7 @@ from crawler.core.page.media_type import MediaKind, detect_kind
 from crawler.core.page.script_signs import ScriptSign, find_script_signs
 
 MAX_TITLE_CHARS = 1024
-TAIL_CHARS = 1024
+TAIL_CHARS = 1024  # at the end of a web page, searched for its closing tags
 FEED_TYPES = frozenset({"application/rss+xml", "application/atom+xml", "application/rdf+xml"})
 MAX_FEEDS = 8  # per page
 MAX_LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1
@@ -35,13 +35,13 @@ class PageContent(PickledAsCall):
     """The content of a body.
 
     text: all visible text, one block per line, with whitespace collapsed.
-    main: the text without menus, footers and similar blocks, or all of it if they cannot be recognized. Both are empty
-    for a body without readable text, such as an image or a damaged PDF; then the digest of the bytes is compared.
-    images_and_meta: the addresses and alternative texts of the images, and the descriptions in the head.
-    links: distinct, in page order, without those marked nofollow.
-    canonical: the target of rel=canonical.  refresh: that of the Refresh header, else of the head; also in links.
-    is_instant_refresh: whether the refresh has no delay and acts as a redirect.
-    feeds: those that the head names; not among the links.  charset: a Python codec; empty if nothing was decoded.
+    main: the text without boilerplate (`extract_text_and_main`) or, of a feed, without the file's own metadata. Both
+    are empty for a body without readable text, such as an image or a damaged PDF.
+    images_and_meta: the addresses and alternative texts of the images, and the descriptions (META_SELECTOR).
+    links: distinct, in page order, without those marked nofollow, and with the target of the refresh.
+    canonical: the target of rel=canonical.  refresh: the target of the Refresh header, else of a meta refresh.
+    is_instant_refresh: whether the refresh has a delay below one second and acts as a redirect.
+    feeds: the targets of link elements that name a feed.  charset: a Python codec; empty if nothing was decoded.
     noindex, nofollow: the page's directives, from its head or its HTTP header.
     html_end, has_password_field: for web pages; CLOSED and False for other bodies.
     script_signs: the signs that scripts write a part of the page.
@@ -128,7 +128,7 @@ def _read_html(body: bytes, markup: Markup, *, url: Url, header_refresh: tuple[U
 
 
 def extract_main_html(body: bytes, content_type: str, *, url: Url) -> str:
-    """Return the main content of a web page as HTML with absolute links, or an empty string if there is none.
+    """Return the main content of a web page as HTML with absolute addresses, or "" for a page without a body.
 
     Raises only MemoryError. A page built to be too expensive to parse is read as far as `extract_content` reads it.
     """
@@ -205,7 +205,7 @@ def _read_head(tree: LexborHTMLParser, base: Url, url: Url) -> PageContent:
 
 
 def _parse_refresh(text: str, *, base: Url, url: Url) -> tuple[Url | None, bool]:
-    """Return the target of a refresh, or None if it is missing or the page itself; and whether it has no delay."""
+    """Return the target of a refresh (None if it is missing, invalid or the page itself), and whether it is instant."""
     match = _REFRESH.match(text)
     target = normalize_url((match[2] or match[3] or match[4] or "").strip(), base=base) if match else None
     if match is None or target in {None, url}:

@@ -12,11 +12,11 @@ from crawler.core.http.urls import Url, normalize_urls
 PART_CHARS = 1 << 17  # a longer text is split into words part by part
 _PART_END = re.compile(r"\s")
 
-MAX_JSON_CHARS = 4_000_000  # of the source; at most a million values, in four seconds
-MAX_TEXT_CHARS = 16_000_000  # of all lines together; each line repeats the names around its value
+MAX_JSON_CHARS = 4_000_000  # of the source
+MAX_TEXT_CHARS = 16_000_000  # of all lines of a JSON document; each line repeats the names around its value
 MAX_JSON_DEPTH = 100  # Python's own parser fails at a thousand levels or more
 
-# Objects become tuples of (name, value), so that no value is lost to a duplicate name. Numbers keep their exact digits.
+# An object becomes a tuple of pairs (name, value): no duplicate name hides a value. Numbers keep their exact digits.
 _PARSER = json.JSONDecoder(object_pairs_hook=tuple, parse_int=str, parse_float=str, parse_constant=str, strict=False)
 
 
@@ -37,8 +37,8 @@ class PickledAsCall:
 class Document:
     """The title, text and links of a body that is not a web page.
 
-    text: one line per block (see `collapse_lines`); empty for a body that cannot be read in full.
-    main: the text without the lines that name the file's creation time and program; None if it has no such lines.
+    text: one line per block (see `collapse_lines`); empty for a PDF that cannot be read in full.
+    main: of a feed, the text without lines about the file, such as its time of creation; None if it has no such lines.
     links: distinct, in order.
     """
 

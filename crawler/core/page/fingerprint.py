@@ -21,7 +21,7 @@ MAX_CHARS = 2_000_000  # of the text, before it is split into words
 MAX_WORDS = 100_000  # hashing them takes 30 ms; further words do not count toward the fingerprint
 MAX_BYTE = 255
 
-# Each character of Chinese, Japanese and Korean scripts counts as a word, because most texts have no spaces in between.
+# Each character of Chinese, Japanese and Korean scripts counts as a word, because most such texts have no spaces.
 UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _UNSPACED_CHAR = re.compile(f"[{UNSPACED}]")
 _WORD_OR_UNSPACED_CHAR = re.compile(rf"[^\W{UNSPACED}]+|[{UNSPACED}]")
@@ -31,10 +31,10 @@ _SPACED = bytes(byte if byte >= 0x80 or chr(byte).isalnum() or byte == ord("_") 
 
 
 def compute_fingerprint(text: str) -> Fingerprint | None:
-    """Return the SimHash of a text's three-word shingles, weighted by frequency; None for a text without words.
+    """Return the SimHash of a text's three-word shingles, weighted by frequency; None for an empty or blank text.
 
     Similar texts have fingerprints that differ in few bits. Case, whitespace and punctuation do not count, unless there
-    is nothing else. Source: Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002.
+    is only punctuation. Source: Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002.
     """
     text = text[:MAX_CHARS]
     words = split_text_words(text) or [word.encode("utf-8", "surrogatepass") for word in text.split()]

@@ -8,7 +8,7 @@ from selectolax.lexbor import LexborNode
 from crawler.core.http.urls import Url, normalize_url
 from crawler.core.page.html import get_base_url, parse_html
 
-MAX_CONTROLS = 200  # per form
+MAX_CONTROLS = 200  # per form; further ones are ignored
 _NEVER_SENT = frozenset({"button", "image", "reset", "file"})
 
 
@@ -18,7 +18,7 @@ class LoginForm:
 
     action: the URL that the form is sent to, or None if the page names an invalid one.
     is_post: whether the form is sent with POST; with GET, its fields would appear in a URL.
-    controls: the names and values that a browser would send unchanged, mainly hidden fields.
+    controls: the names and values that a browser would send if the user changed nothing.
     """
 
     action: Url | None

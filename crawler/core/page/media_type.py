@@ -33,7 +33,7 @@ def detect_kind(body: bytes, content_type: str) -> MediaKind:
     if mime in _HTML_TYPES:
         return "binary" if body.startswith(_MAGIC) else "html"
     if not binary and (mime in _XML_TYPES or mime.endswith("+xml")):
-        return "html" if b"<html" in start.lower() else "xml"  # XHTML with its correct media type
+        return "html" if b"<html" in start.lower() else "xml"  # XHTML may be sent as XML
     if not binary and (mime in _JSON_TYPES or mime.endswith("+json")):
         return "json"
     if not binary and mime in _UNSURE_TYPES:

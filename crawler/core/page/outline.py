@@ -49,9 +49,9 @@ class BlockKind(StrEnum):
 class Block(PickledAsCall):
     """One block of a page.
 
-    css_path: a hash of the tags and classes of the enclosing block elements. Numbers and codes in classes are left out,
-    so that the path stays the same when rows are added or removed.
-    tag_path: a hash of the tags alone, which comparisons of blocks ignore.
+    css_path: a hash of the tags and classes of the enclosing block elements. Parts of classes that are numbers or codes
+    (five or more characters with a digit) are left out, because they count rows or name builds.
+    tag_path: a hash of the tags alone. Blocks that differ only in it are equal.
     """
 
     css_path: int
@@ -74,7 +74,7 @@ def extract_blocks(
     markup: Markup | None = None,
     reader: DocumentReader | None = None,
 ) -> BlockList:
-    """Return the blocks of a body in order, or an empty tuple for a body without text.
+    """Return the blocks of a body in order.
 
     A body that is not HTML has one block per line of its main text. Raises only MemoryError and what `reader` raises.
     view: the parts of the page to compare; its selectors apply to HTML only. With any but FULL_VIEW, an empty block
@@ -126,7 +126,7 @@ def get_left_out_hash(blocks: BlockList) -> int:
 
 
 def is_watched(blocks: BlockList) -> bool:
-    """Return whether a user's watch rules selected the blocks. Build stamps (core/noise) are not learned from them."""
+    """Return whether a user's watch rules selected the blocks."""
     return bool(blocks) and blocks[0] == Block(_WATCHED, "")
 
 
@@ -160,7 +160,7 @@ _CODE = re.compile(r"(?<![^\s_-])(?:\d+|(?=[^\s_-]*\d)[^\s_-]{5,})(?![^\s_-])")
 class _OpenBlock:
     """A block element whose text is being collected.
 
-    css_path, tag_path: as in Block.  is_shown: whether readers see the element.
+    css_path, tag_path: as in Block.  is_shown: whether readers see the element and no rule ignores it.
     is_watched: whether the watch rules select the element; true if there are none.
     """
 
@@ -180,7 +180,7 @@ def _enter_element(watched: frozenset[int] | None, node: LexborNode, outer: _Ope
         return _HIDDEN
     is_watched = outer.is_watched or (watched is not None and node.mem_id in watched)
     if tag in BLOCK_TAGS:
-        # Ids are left out, and so are numbers and codes in classes: they count rows or name builds.
+        # Ids are left out, and so are numbers and codes in classes.
         classes = node.attrs.get("class")
         label = f"{tag}.{' '.join(sorted(_CODE.sub('', classes).split()))}" if classes else tag
         css_path, tag_path = hash_text(f"{outer.css_path} {label}"), hash_text(f"{outer.tag_path} {tag}")
@@ -233,7 +233,7 @@ _Pointer = tuple[_OpenBlock, Block]  # the enclosing block, and the block of the
 
 
 def _is_empty_link(node: LexborNode) -> bool:
-    """Return whether a node is a link without text, image and label, which no user can perceive."""
+    """Return whether a node is a link without text, elements and label, which no user can perceive."""
     child = node.child
     while child is not None and child.tag_id == TEXT_ID and not get_text(child).strip():
         child = child.next
@@ -247,8 +247,8 @@ def _flush_block(
 ) -> Iterator[Block]:
     """Yield the text of a block and its links and images, unless the block only offers translations of the page.
 
-    If such blocks were compared, each new translation would change all other translations. One link in such a block may
-    lack hreflang: the link to the page itself.
+    If such blocks were compared, each new translation would change all other translations. One link or image in such a
+    block may lack hreflang, such as the link to the page itself.
     translations: the enclosing blocks of links to translations.
     `texts` and `pointers` are emptied; from `translations`, only this block is removed.
     """
@@ -265,7 +265,7 @@ def _flush_block(
 
 
 def _is_short(text: str, *, links: int) -> bool:
-    """Return whether a text is short enough to be a label and the names of that many languages."""
+    """Return whether a text has no digit and is short enough to be a label and the names of that many languages."""
     return len(text.split()) <= MAX_LABEL_WORDS + MAX_LANGUAGE_WORDS * links and not any(map(str.isdigit, text))
 
 

@@ -15,8 +15,8 @@ from pypdfium2 import raw
 from crawler.core.http.urls import MAX_LINKS, Url, normalize_urls
 from crawler.core.page.document import Document, collapse_lines
 
-MAX_PAGES = 3000  # three seconds; no manual on the web is longer
-MAX_CHARS = 4_000_000  # 3000 full pages
+MAX_PAGES = 3000  # read in about three seconds
+MAX_CHARS = 4_000_000  # of all pages
 MAX_URI_BYTES = 8192
 MAX_TITLE_BYTES = 16_384
 # Maximum distance of two lines of one paragraph, relative to the usual distance on the page. LaTeX separates headings,
@@ -31,8 +31,8 @@ def read_pdf(body: bytes, *, url: Url) -> Document:
     """Return the title, text and links of a PDF. Never raises.
 
     Lines with normal spacing become one line of the text.
-    A file that is damaged, needs a password or exceeds the bounds above has no text and no links. A partial text must
-    not pass for the whole, so the bytes decide whether the file changed.
+    A file that is damaged, needs a password or exceeds MAX_PAGES or MAX_CHARS has no text and no links, because a
+    partial text must not pass for the whole.
     """
     with suppress(pypdfium2.PdfiumError), pypdfium2.PdfDocument(body) as file:
         return _read_document(file, url)

@@ -27,7 +27,7 @@ class ScriptSign(StrEnum):
 
     SHELL = "shell"  # the page has almost no text
     LITTLE_TEXT = "little_text"  # the page has little text in relation to its size
-    EMPTY_ELEMENT = "empty_place"  # an application's root element, a list or a custom element without content
+    EMPTY_ELEMENT = "empty_place"  # an element that scripts probably fill, such as an application's root or a list
     PLACEHOLDER = "placeholder"  # "Loading ...", or template syntax in the text
     NOSCRIPT = "noscript"  # a message for readers without scripts
     DATA_LINKS = "data_links"  # paths that occur only in the page's data

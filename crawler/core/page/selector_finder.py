@@ -6,16 +6,16 @@ from selectolax.lexbor import LexborNode
 
 from crawler.core.page.html import parse_html
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z_-]*")  # ids and classes with digits are often generated for each visitor
+_NAME = re.compile(r"[A-Za-z][A-Za-z_-]*")  # other ids and classes are not used: digits may differ for each visitor
 MAX_CLASSES = 2
 WHOLE_PAGE_TAGS = {"html", "body"}  # an element that contains the whole page
 
 
 def find_selector(body: bytes, content_type: str, text: str) -> str:
-    """Return a CSS selector for the smallest element that contains a text; empty if no element within the page does.
+    """Return a CSS selector for the smallest element that contains a text; empty if only the whole page or none does.
 
-    The selector uses ids and classes if there are any, else the position among siblings, so that it finds the same
-    element in the page's next version.
+    The selector uses ids and classes, and positions among siblings only where these do not suffice, so that it finds
+    the same element in the page's next version.
     text: with single spaces between words.
     """
     root = parse_html(body, content_type).tree.root
@@ -33,7 +33,7 @@ def _get_text(node: LexborNode) -> str:
 
 
 def _build_selector(node: LexborNode) -> str:
-    """Return the selector of an element, starting at its nearest ancestor with an id."""
+    """Return the selector of an element, starting at the nearest id: its own or that of an ancestor."""
     steps: list[str] = []
     ancestor: LexborNode | None = node
     while ancestor is not None and ancestor.tag not in WHOLE_PAGE_TAGS:

@@ -21,7 +21,7 @@ class View:
     ignore: elements to leave out, as CSS selectors, or as XPaths with the prefix XPATH.
     watch: elements to compare; if there are any, all others are left out.
     ignore_text: regular expressions (see Expression); matching text of a block is left out.
-    Raises ValueError with a message for users if one of them is invalid.
+    Raises ValueError with a message for users if one of them is invalid or too long, or matches empty text.
     """
 
     ignore: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class View:
         return any(expression.search(text) for expression in self._expressions)
 
     def split(self) -> "dict[str, View]":
-        """Return a View for each selector to ignore and one for all selectors to watch, by label. No ignore_text."""
+        """Return a View for each selector to ignore and one for all selectors to watch, by label."""
         views = {selector: View(ignore=(selector,)) for selector in self.ignore}
         return views | ({f"only {' and '.join(self.watch)}": View(watch=self.watch)} if self.watch else {})
 
@@ -91,7 +91,7 @@ def find_matching(tree: LexborHTMLParser, selectors: tuple[str, ...]) -> frozens
 
 def _check_selector(selector: str) -> None:
     if selector.startswith(XPATH):
-        from crawler.core.page.xpath import check_xpath  # noqa: PLC0415  as above
+        from crawler.core.page.xpath import check_xpath  # noqa: PLC0415  lxml loads slowly
 
         check_xpath(selector.removeprefix(XPATH))
         return

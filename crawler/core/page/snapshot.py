@@ -96,5 +96,5 @@ def parse_body(
     )
     split = partial(extract_blocks, body, content, url=url, content_type=content_type, markup=markup, reader=reader)
     blocks = split(view=view) if with_blocks else ()
-    short = replace(content, text="", images_and_meta="")  # only the digests of these two are stored
+    short = replace(content, text="", images_and_meta="")  # only the digests of these two are needed
     return Parsed(short, version, blocks)

@@ -28,12 +28,12 @@ OTHER_TEMPLATES = "*"  # stands for the further templates
 ALL_TEMPLATES = "**"  # stands for all templates of a domain
 MAX_ADDITIONS = 512  # per domain; the latest ones are kept
 MAX_UNRENDERED = 1000  # pages stored without their scripts; the latest ones are kept
-EVERYWHERE = 0  # replaces a page: at least two pages had the addition
+EVERYWHERE = 0  # replaces the hash of a page: at least two pages had the addition
 RENDER_DECAY = 0.9  # weight of a render relative to the next one: a redesign takes effect after ten pages
 
 NEEDED_SHARE = 0.2  # minimum share of a template's renders with a gain, for all its pages to be rendered
 # Minimum number of renders with a gain (TemplateRenders.gains), for all pages of a template to be rendered. A banner
-# that scripts add to every page is a gain of the first rendered page, so a second page must confirm a gain.
+# that scripts add to every page is a gain of the first rendered page, so a second page must confirm it; not of a SHELL.
 MIN_GAINS = {RenderEvidence.NONE: 1.5, RenderEvidence.PARTIAL: 1.5, RenderEvidence.SHELL: 1.0}
 FIRST_PROBES = {RenderEvidence.NONE: 0, RenderEvidence.PARTIAL: 1, RenderEvidence.SHELL: 2}  # per template
 MIN_EVIDENT_SHARE = 0.2  # minimum share of a template's pages with PARTIAL evidence, for one of them to be probed
@@ -54,10 +54,10 @@ MAX_FAILURES = 3  # incomplete renders in a row, which count as one render witho
 class TemplateRenders:
     """The results of renders of pages with one template and evidence.
 
-    tests: the number of renders.
+    tests: the number of renders; MAX_FAILURES incomplete ones in a row count as one.
     weight, gains: decaying counts of all renders and of those with a gain; the newest counts 1.
     fruitless: the number of last renders in a row without a gain.
-    unrendered: the number of pages with scripts that were not rendered.  unrendered_since: those since the last render.
+    unrendered: the number of visits to pages with scripts without a render.  unrendered_since: since the last render.
     requested_probes: the number of pages selected for a probe since the last render.
     failures: the number of incomplete renders in a row; see `record_render_failure`.
     """
@@ -81,10 +81,10 @@ class TemplateRenders:
 class RenderMemory:
     """The results of a domain's renders, by template and evidence.
 
-    additions: hashes of lines and links that scripts added, each with the first page that had it, or EVERYWHERE.
+    additions: hashes of lines and links that scripts added, each with a hash of the page that had it, or EVERYWHERE.
     unrendered: pages with evidence that were stored without their scripts, each with the key of its entry in
     `templates` (see `build_name`).
-    pages, gains, fruitless_probes: the number of pages with scripts, of renders with a gain, and of probes without one.
+    pages, gains, fruitless_probes: numbers of visits to pages with scripts, renders with a gain, and probes without.
     """
 
     templates: Mapping[str, TemplateRenders] = field(default_factory=dict)
@@ -163,7 +163,7 @@ def choose_rendering(
     """Choose whether a web page that was read without its scripts is also rendered, and why.
 
     parsed: the page without its scripts; None if unknown.  mode: the user's setting.
-    is_stored: whether the page was visited before; others are stored without their scripts first.
+    is_stored: whether a probe may render the page now; a new page is first stored without its scripts.
     is_stored_rendered: whether its last Snapshot, with which it is compared, is of a rendered page.
     running: the number of the domain's probes in progress, which may have no gain.
     """
@@ -256,7 +256,7 @@ def update_render_memory(memory: RenderMemory, page: ReadPage, gain: RenderGain 
 def record_render_failure(memory: RenderMemory, page: ReadPage) -> RenderMemory:
     """Return the memory after a render that did not finish, although the page is not at fault.
 
-    The render is repeated. MAX_FAILURES in a row count as one render without a gain.
+    The page is rendered again later, but MAX_FAILURES in a row count as one render without a gain.
     """
     renders = memory.get_template(page.template, page.evidence)
     if renders.failures + 1 >= MAX_FAILURES:

@@ -12,7 +12,7 @@ from crawler.core.http.urls import Url
 from crawler.core.page.script_signs import ScriptSign
 from crawler.core.page.snapshot import Parsed
 
-MAX_ADDITIONS = 256  # additions of one page that are remembered, because scripts may add them to every page
+MAX_ADDITIONS = 256  # additions of one page that are remembered, because scripts may add them to other pages too
 # A render without new links has a gain if it adds this many words (or more than the page had), and this share of the
 # page's words: for "3 comments" alone, no browser is needed.
 MIN_NEW_WORDS = 8
@@ -135,7 +135,7 @@ class RenderGain:
     """What a rendered page adds to the script-free read.
 
     words_before, links_before: the number of words and links in the script-free read.
-    words, links: the number that the render adds, without what scripts add to every page of the site.
+    words, links: the number that the render adds, without what scripts add to other pages too.
     additions: hashes of all lines and links added, at most MAX_ADDITIONS.
     """
 
@@ -158,7 +158,7 @@ NO_GAIN = RenderGain(words_before=0, links_before=0, words=0, links=0)
 def compute_gain(plain: Parsed, rendered: Parsed, *, common_additions: frozenset[int]) -> RenderGain:
     """Return what the render added to the script-free read.
 
-    common_additions: hashes of what scripts add to every page of the site.
+    common_additions: hashes of what scripts add to other pages.
     """
     lines, lines_after = (dict.fromkeys(each.content.main.splitlines()) for each in (plain, rendered))
     added_lines = [line for line in lines_after if line not in lines]

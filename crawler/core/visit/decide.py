@@ -1,7 +1,4 @@
-"""Decide one finished visit from the stored knowledge and the response. Pure, so visits can be replayed.
-
-A page is compared with its last Snapshot only once, for both the second fetch and the verdict.
-"""
+"""Decide one finished visit from the stored knowledge and the response. Pure, so visits can be replayed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -56,7 +53,7 @@ from crawler.core.visit.visit import (
     Visit,
 )
 
-ENOUGH_VISITS = 100  # visits to a domain after which only a sample of its pages is used to learn its boilerplate
+ENOUGH_VISITS = 100  # visits to a domain after which only a sample of its new pages is used to learn its boilerplate
 SAMPLE_INTERVAL = 16  # one in this many pages is in the sample
 
 
@@ -65,7 +62,7 @@ class Comparison(ComparedBlocks):
     """A page compared with its Baseline under a mask that has learned from this visit.
 
     base_mask: the domain's mask before this visit.  signals: those of a soft error, or None.
-    hidden_blocks: volatile blocks that differ; set only if no difference is significant.
+    hidden_blocks: new blocks with volatile content; set only if no difference is significant.
     """
 
     base_mask: NoiseMask = field(repr=False)
@@ -115,7 +112,7 @@ def _learn_variants(mask: NoiseMask, page: PageKey, diff: Difference, *, at: dat
 
 
 def _drop_variants(diff: Difference, mask: NoiseMask, page: PageKey) -> Difference:
-    """Remove known variants of the page from a difference. Blocks with a number are never variants."""
+    """Remove known variants of the page from a difference, unless a number appears, disappears or differs."""
 
     def is_no_variant(was: Block | None, now: Block | None) -> bool:
         sides = [block for block in (was, now) if block is not None]
@@ -172,8 +169,8 @@ def decide_visit(
 ) -> Visit:
     """Decide a visit. Invariant: equal arguments give equal Visits.
 
-    now: the knowledge time at which the response was complete.
-    baseline: the blocks to compare with; required if `needs_baseline`.
+    now: when the response was complete.
+    baseline: the blocks to compare with; required if `needs_baseline`, unless they are no longer available.
     parsed, comparison: the parsed body and its comparison, if the caller has them already; they do not change the
     result.
     is_mask_frozen: whether the domain's mask is used but learns nothing from this visit.
@@ -236,7 +233,7 @@ def _build_not_modified_visit(target: Target, response: NotModified, *, now: dat
 
 
 def needs_parsing(target: Target, response: Response) -> bool:
-    """Return whether a response must be parsed: its status is 2xx, and its body differs from the last Snapshot's."""
+    """Return whether a response must be parsed: a 2xx, except the same body as the last Snapshot of a FETCHED page."""
     if not isinstance(response, Fetched) or not 200 <= response.status < 300:
         return False
     version = target.version
@@ -246,8 +243,8 @@ def needs_parsing(target: Target, response: Response) -> bool:
 def needs_blocks(target: Target, knowledge: DomainKnowledge) -> bool:
     """Return whether the blocks of a body are needed.
 
-    They are compared with the previous version and with the domain's not-found text, and the boilerplate is learned
-    from those of a sample of new pages.
+    They are compared with the previous version and with the domain's not-found text. The boilerplate is learned from
+    the blocks of a sample of new pages.
     """
     is_compared = target.version is not None or bool(knowledge.soft_errors.not_found_text)
     return is_compared or _teaches_boilerplate(target, knowledge)

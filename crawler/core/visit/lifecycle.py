@@ -47,7 +47,7 @@ MAX_REDIRECTS = 5  # in a row, before the next target is deferred
 FIRST_DEFERRAL = timedelta(days=1)  # doubles with each further redirect
 REVISIT_EXCLUDED_AFTER = timedelta(days=7)  # makes no request while robots.txt or the scope still exclude the page
 FIRST_BUSY_RETRY = timedelta(minutes=1)  # after a 429 or 503; doubles with each failed visit
-MAX_RETRY = timedelta(days=7)  # the longest wait after a failed visit to a page with a version
+MAX_RETRY = timedelta(days=7)  # the longest wait after a failed visit to a page with a version, without Retry-After
 
 
 def build_excluded_visit(target: Target, *, reason: str, now: datetime) -> Visit:
@@ -108,7 +108,7 @@ def build_redirected_visit(target: Target, response: Fetched, *, now: datetime, 
 
 
 def _build_temporary_redirect_visit(target: Target, response: Fetched, link: Link | None, *, now: datetime) -> Visit:
-    """Build the Visit of a temporary redirect: the page keeps its state, and the target is a link like any other.
+    """Build the Visit of a temporary redirect: the page keeps its state, unless UNFETCHED; the target becomes its link.
 
     The cash of a page with a version goes to the links of that version, because the redirect may be a soft error.
     """
@@ -183,7 +183,7 @@ def _measure_redirect_time(visit: Visit) -> timedelta:
 
 
 def _defer_redirect(visit: Visit, reason: str, *, wait: timedelta) -> Visit:
-    """Build the Visit of a redirect that is not confirmed yet: it counts as a failed visit."""
+    """Build the Visit of a redirect that is not confirmed: it counts as a failed visit."""
     target = visit.target
     failures = target.failures + 1
     return replace(
@@ -200,9 +200,9 @@ def _defer_redirect(visit: Visit, reason: str, *, wait: timedelta) -> Visit:
 def build_missing_visit(target: Target, response: Fetched, *, now: datetime) -> Visit:
     """Build the Visit of a 404 or 410.
 
-    A 410 counts at once, and so does the 404 of a page without a version. The first 404 of a page with a version
-    schedules a second fetch, and a second 404 at least MIN_404_CONFIRMATION after the first confirms it, even with
-    other visits in between. The second fetch comes sooner if a user requested the page.
+    A 410 counts at once, and so does the 404 of a page without a version or one that is GONE. The first 404 of another
+    page schedules a second fetch, and a second 404 at least MIN_404_CONFIRMATION after the first confirms it, even with
+    other visits in between, but see FIRST_404_VALIDITY. The second fetch comes sooner if a user requested the page.
     """
     first = target.missing_since
     if first is None or (target.status != 404 and now - first > FIRST_404_VALIDITY):
@@ -242,7 +242,7 @@ def _compute_away_wait(target: Target) -> timedelta:
 def _compute_redirect_wait(target: Target) -> timedelta:
     """Return the wait until the next visit to a URL that never was a page and redirects temporarily.
 
-    The wait doubles each time, except for a seed. It is longer if several redirects in a row led to the URL.
+    The wait doubles each time, except for a seed. It is longer if redirects led to the URL.
     """
     if target.depth == 0:
         return min(REVISIT_REDIRECT_AFTER, target.terms.max_interval)
@@ -260,7 +260,7 @@ def _compute_dead_wait(target: Target, *, first: timedelta) -> timedelta:
 
 
 def count_redirects_to_new(visit: Visit) -> int:
-    """Return how many redirects in a row lead to the page that this visit discovers; 0 if a page links to it.
+    """Return how many redirects of URLs without a version lead to the page that this visit discovers, or 0.
 
     A URL that redirected before and now leads to a new page may do so forever, so that counts as too many.
     """

@@ -15,7 +15,7 @@ def resolve_links(
 ) -> tuple[tuple[Link, ...], ExternalLinks]:
     """Return the distinct links to pages of this domain (with exclusion reasons), and the links to other domains.
 
-    Links to the page itself are omitted.
+    Links to the page itself are omitted. Of a page with nofollow, only the canonical page is a link.
     """
     followed = () if content.nofollow else (content.refresh, *content.links)
     links: dict[PageKey, Link] = {}
@@ -34,13 +34,13 @@ def resolve_links(
 
 
 def resolve_feeds(content: PageContent, *, target: Target, knowledge: DomainKnowledge) -> tuple[Link, ...]:
-    """Return the feeds of this domain that a page lists in its head."""
+    """Return the feeds that a page lists, as far as they are in this domain and may be fetched."""
     links = (resolve_link(raw, depth=target.depth + 1, knowledge=knowledge) for raw in content.feeds)
     return tuple(link for link in links if link is not None and not link.exclusion and link.key != target.key)
 
 
 def find_canonical(content: PageContent, links: tuple[Link, ...], *, knowledge: DomainKnowledge) -> PageKey | None:
-    """Return the canonical page that a page names, if it may be fetched. All cash of the page goes there.
+    """Return the canonical page that a page names, if it is another one that may be fetched, else None.
 
     links: the resolved links, of which the canonical page is the first.
     """

@@ -2,8 +2,7 @@
 
 A list is a page with validators, a change-rate estimate, a due time and cash. A read is informative if it reveals new
 pages, or changes of known pages (hints); then the list counts as changed. Its importance is what informative reads
-revealed recently, in pages of mean importance. A list that never reveals anything is visited about once a day, and one
-with false dates has no value.
+revealed recently, in pages of mean importance.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,7 +33,7 @@ from crawler.core.visit.visit import (
 
 # News are what a read reveals, in pages of mean importance; see `compute_list_news`.
 MIN_NEWS = 0.1  # minimum of an informative read, for example a single hint with this value
-MAX_NEWS = 50.0  # maximum that counts per read, because no more pages can be fetched before the list is visited again
+MAX_NEWS = 50.0  # maximum that counts per read, because more pages are rarely fetched before the next read
 MAX_AVERAGED_VISITS = 8  # informative reads that are averaged in the value of a list
 MAX_AHEAD = timedelta(days=1)  # by which a date may be in the future, because of clocks and time zones
 SUMMARY_TYPE = "text/plain; charset=utf-8"
@@ -95,14 +94,14 @@ def compute_list_news(result: ListResult, stats: ListStats) -> float:
 
 
 def update_list_value(stats: ListStats, news: float) -> float:
-    """Return the list's value (ListStats) after one more read. The first read does not count."""
+    """Return the list's value (ListStats) after one more read. Only informative reads count; the first is none."""
     if not stats.reads or news < MIN_NEWS:
         return stats.value
     return stats.value + (min(news, MAX_NEWS) - stats.value) / min(stats.informative_reads + 1, MAX_AVERAGED_VISITS)
 
 
 def format_summary(url_list: UrlList) -> bytes:
-    """Return the text that is stored for a version of a list instead of its body, which may be 50 MB."""
+    """Return the text that is stored for a version of a list, unless it is a feed, instead of a body of up to 50 MB."""
     dates = [entry.date.at for entry in url_list.entries if entry.date is not None]
     lists = sum(entry.is_list for entry in url_list.entries)
     lines = (

@@ -59,7 +59,7 @@ REDIRECTED = TextReplacement(before=1, after=1, kept=0.0, added=1.0)  # a redire
 def add_soft_error_signs(baseline: Baseline, content: PageContent, body: bytes, *, content_type: str) -> Baseline:
     """Add to the Baseline the signs of a soft error that the Snapshot itself has: a truncated end, a password field.
 
-    content: the current page; the Snapshot is only parsed if it shows such a sign.
+    content: the current page; the Snapshot is only parsed if the current page shows such a sign.
     body, content_type: those of the Snapshot.
     """
     is_plain = content.html_end is HtmlEnd.CLOSED and not content.has_password_field
@@ -73,7 +73,7 @@ def add_soft_error_signs(baseline: Baseline, content: PageContent, body: bytes, 
 def find_soft_error_signals(
     target: Target, parsed: Parsed, baseline: Baseline | None, *, knowledge: DomainKnowledge
 ) -> SoftErrorSignals | None:
-    """Return the signals by which a soft error of a parsed page is recognized, or None if it certainly has none."""
+    """Return the signals by which a soft error of a parsed page is recognized, or None if none can be recognized."""
     before, after, content = target.version, parsed.version, parsed.content
     collect = partial(collect_text_signals, parsed.blocks, knowledge.mask, url=target.url, is_seed=target.depth == 0)
     if before is None:
@@ -133,7 +133,7 @@ def find_soft_error(
 def _find_withheld_since(target: Target, soft_error: SoftError, now: datetime) -> datetime:
     """Return when this soft error was first found without a successful visit since; `now` if this is the first time.
 
-    Failures of other kinds in between do not matter: the content stays withheld.
+    Failures in between that are not soft errors do not matter: the content stays withheld.
     """
     kinds = {soft_error} if soft_error not in OTHER_TEXTS else OTHER_TEXTS
     is_other_kind = target.reason in set(SoftError) - kinds - {SoftError.EMPTY}
@@ -189,7 +189,7 @@ def build_soft_error_visit(
 def _is_confirmed_gone(target: Target, signals: SoftErrorSignals, *, now: datetime, knowledge: DomainKnowledge) -> bool:
     """Return whether a soft 404 is confirmed by further visits, as for a 404, while other pages of the domain are fine.
 
-    If many pages show the same text at once, it is confirmed after MAX_WITHHELD.
+    It is confirmed at once for a page without a version, and after MAX_WITHHELD if several pages show the text.
     """
     if target.state is State.GONE or not knowledge.soft_errors.is_proven:
         return target.state is State.GONE
@@ -220,7 +220,7 @@ def update_soft_error_memory(soft_errors: SoftErrorMemory, visit: Visit) -> Soft
 
 
 def read_not_found_text(response: Fetched, parsed: Parsed | None, *, knowledge: DomainKnowledge) -> TextSketch | None:
-    """Return the text of a not-found probe's response (empty if parsed is None), or None if that reveals nothing."""
+    """Return a sketch of a not-found probe's response (empty if parsed is None), or None if that reveals nothing."""
     if response.status >= 500 or response.status == 429:
         return None
     if response.location is not None:

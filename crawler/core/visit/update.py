@@ -49,9 +49,9 @@ def is_honest(
 ) -> bool | None:
     """Return whether Last-Modified agrees with the change since the last successful visit; None without evidence.
 
-    It agrees if it is after that visit and before the response. There is no evidence if it is in the same second as the
-    response (servers that use the current time are detected when a body is unchanged), if it is within a minute of the
-    last visit (a cache may have delivered an older body), or if the visit found no change.
+    It agrees if it is after that visit and before the response. There is no evidence if it is the time of the response
+    (servers that use the current time are detected when a body is unchanged), if it is within a minute of the last
+    visit (a cache may have delivered an older body), or if the visit found no change.
     modified: Last-Modified on the local clock.
     is_dated: whether the response has a Date (RFC 9110, section 6.6.1); then the age is measured by the server's clock.
     """
@@ -83,7 +83,7 @@ def build_learned_visit(
     """Build the Visit of a successful visit: update the estimate and compute the next due time.
 
     A page that was gone or moved is restored, even if a 304 is the only evidence.
-    response: its validators become those of the page; None to keep them.
+    response: if Fetched, its validators become those of the page; otherwise the page keeps its own.
     age: how long ago the page changed according to a trusted Last-Modified.
     """
     if target.state in AWAY and verdict.change is Change.UNCHANGED:
@@ -178,7 +178,7 @@ def _apply_change(
     """
     if change is not Change.CHANGED:
         return update_unchanged(estimate, gap=gap)
-    if age is not None and not any(target.signals):  # there was no signal before that change either
+    if age is not None and not any(target.signals):  # the time before the change, too, was without signals
         return update_changed_at(estimate, age=age + find_max_recall(target.terms.sources) * (gap - age))
     if target.terms.sources:
         signals = combine_page_signals(estimate, target.signals, target.terms.sources)

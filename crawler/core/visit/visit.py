@@ -47,7 +47,7 @@ class State(StrEnum):
     """The state of a URL. An unfetched URL has a rank in the discovery order, all others have a due time."""
 
     UNFETCHED = "unfetched"  # never requested
-    FETCHED = "fetched"
+    FETCHED = "fetched"  # requested, even in vain, and not in a state below
     GONE = "gone"
     MOVED = "moved"
     EXCLUDED = "excluded"  # by robots.txt or by the domain's scope
@@ -80,7 +80,7 @@ class Link:
 class HeadOutcome(StrEnum):
     """The outcome of a HEAD request before a GET."""
 
-    BODY_SKIPPED = "spared"  # length and validators are unchanged, so no GET was sent
+    BODY_SKIPPED = "spared"  # the trusted ones of length and validators are unchanged, so no GET was sent
     DIFFERED = "differed"  # length or validators differ, so a GET followed
     USELESS = "useless"  # the server rejected the HEAD, or its Content-Length was not that of the body
 
@@ -142,19 +142,19 @@ class Target:
 
     key: PageKey
     url: Url
-    depth: int
+    depth: int  # distance from the nearest seed, in links
     state: State
     rate_estimate: RateEstimate
     terms: VisitTerms = DEFAULT_TERMS
     importance: float = 1.0  # the domain's mean is 1
     magnitudes: ChangeMagnitudes = NO_MAGNITUDES  # of the changes found so far
     requested: RequestReason = RequestReason.NONE
-    cash: int = 0  # as read at the claim
+    cash: int = 0  # when the page was dispatched
     group: int = 0  # the group of pages that share a prior and the trust in validators
     validators: Validators = NO_VALIDATORS  # to be sent
     stored_validators: Validators = NO_VALIDATORS  # of the last successful response, whether they are sent or not
     is_validator_check: bool = False  # no validators are sent, to check whether they are reliable
-    expected_head: Validators | None = None  # validators that the HEAD of an unchanged page must repeat; None: no HEAD
+    expected_head: Validators | None = None  # what a HEAD must repeat besides the length, if unchanged; None: no HEAD
     sends_head: bool = False  # a HEAD is sent first this time
     trusts_modified: bool = False  # Last-Modified has been honest in the group
     received_bytes: int = 0  # of the last successful response's body
@@ -191,7 +191,7 @@ class DomainKnowledge:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """The blocks that a page is compared with: of the last Snapshot, and of second fetches right after this visit.
+    """The blocks that a page is compared with: of the last Snapshot, and of second fetches in this visit.
 
     at: when the Snapshot was taken.  has_returned: whether the page equals an older version.
     html_end, has_password_field: those of the Snapshot's body; set only if the current page shows such a sign of a soft
@@ -247,7 +247,7 @@ class Visit:
     received_bytes: int = 0
     saved_bytes: int = 0  # size of the body that was not sent again
     elapsed: timedelta = timedelta(0)
-    conditional: bool = False
+    conditional: bool = False  # whether validators were sent
     magnitude: float | None = None  # of the change that was found: the share of the page that changed, 0 to 1
     magnitudes: ChangeMagnitudes = NO_MAGNITUDES  # of all changes found, including this one
     expected_change: float | None = None  # predicted probability of a change before the visit, 0 to 1
@@ -266,7 +266,7 @@ class Visit:
     list_result: ListResult | None = None  # of a URL list that was read
     led_to: PageKey | None = None  # the target of a redirect; for a temporary one only if it is in the domain
     overloaded: bool = False  # 429 or 503: the domain needs a back-off
-    retry_after: timedelta | None = None
+    retry_after: timedelta | None = None  # the wait that the server requested
     mask: NoiseMask | None = field(default=None, repr=False)  # of the domain after this visit; None: unchanged
     verdict_inputs: VerdictInputs | None = field(default=None, repr=False)  # set if the page changed
     signals: SoftErrorSignals | None = field(default=None, repr=False)  # by which a soft error was recognized or not
@@ -294,7 +294,7 @@ class Visit:
     def next_request(self) -> RequestReason:
         """Return why the next visit is requested: to confirm a first 404, or NONE.
 
-        If the end of the lease interrupted this visit, the next one has the reason of this one.
+        If the end of the lease interrupted this visit, the next one has the reason of this one, except BY_DEADLINE.
         """
         requested = self.target.requested
         if self.reason == FailureReason.LEASE and not self.is_good and requested is not RequestReason.BY_DEADLINE:
@@ -311,8 +311,8 @@ class Visit:
 def find_exclusion(url: Url, *, depth: int, knowledge: DomainKnowledge, is_list: bool = False) -> str:
     """Return why a page of this domain may not be fetched, or "".
 
-    Include patterns, URL filters and the maximum depth do not apply to lists, because like robots.txt they concern the
-    whole site. Exclude patterns and robots.txt do apply.
+    Include patterns, URL filters and the maximum depth do not apply to lists, because a list concerns the whole site.
+    Exclude patterns and robots.txt do apply.
     """
     exclusion = knowledge.scope.find_exclusion(url, 0 if is_list else depth)
     applies = not is_list or exclusion not in {ExclusionReason.NOT_INCLUDED, ExclusionReason.URL_FILTER}

@@ -64,7 +64,7 @@ class ListDate:
 
 
 def parse_list_date(text: str) -> ListDate | None:
-    """Return the date that a text means; None for an ambiguous date, one before MIN_DATE, or a text without a date.
+    """Return the date that a text means; None for an ambiguous date, one before MIN_DATE, or a text that is no date.
 
     A text without a zone is in UTC. An ambiguous or unknown zone makes the span longer. With dots, the day comes first
     if both orders are possible; with slashes or hyphens, such a date is ambiguous (3/4/2026).
@@ -127,7 +127,7 @@ def _convert_zone(at: datetime, span: timedelta, parts: dict[str, str | None]) -
 def _parse_offsets(zone: str, *, has_place: bool) -> tuple[timedelta, timedelta]:
     """Return the minimum and maximum offset of a zone from UTC. has_place: whether the name of a place follows it.
 
-    A number takes precedence over the name before the number: GMT+2 is two hours ahead.
+    A number takes precedence over the name before it: GMT+2 is two hours ahead. Raises ValueError above 14 hours.
     """
     name = zone.rstrip("+-\u22120123456789:").rstrip()
     number = zone.removeprefix(name).strip()

@@ -30,11 +30,11 @@ _WEB_PAGE = re.compile(r"\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
 _DECLARED = re.compile(r"<!(?:ENTITY|ATTLIST)", re.IGNORECASE)
 _ADDRESS = re.compile(r"\s*https?://\S", re.IGNORECASE)
 
-# An ampersand that does not start one of XML's own references is taken literally. A parser would drop the text that
-# follows, so it is replaced by a character that never occurs in texts (a Unicode noncharacter that XML allows).
+# Replaces an ampersand that does not start one of XML's own references; a parser would drop the text that follows it.
+# The character never occurs in texts (a Unicode noncharacter that XML allows).
 AMPERSAND = "\ufdd0"
 _BARE = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9a-fA-F]{1,6});)")
-_REFERENCE_CHARS = 10
+_REFERENCE_CHARS = 10  # of the longest reference
 _STRAY = re.compile(r"<(?![A-Za-z_:/!?])")  # would break everything after it for a parser
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\ufdd0]")
 

@@ -52,7 +52,7 @@ class RawEntry:
 
 
 def parse_entries(chunks: Iterator[bytes], *, base: Url) -> Iterator[RawEntry]:
-    """Yield the entries of a list's markup, in UTF-8 and without a declaration.
+    """Yield the entries of a list, whose markup is in UTF-8 and has no XML declaration.
 
     Raises ListReadError at a bound, or if the list is truncated. Names match without namespace and regardless of case,
     because many lists have a wrong namespace or none. Malformed markup is read as far as libxml2 can recover it.

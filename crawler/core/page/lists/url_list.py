@@ -68,7 +68,7 @@ class UrlList:
 
     kind: None for a body that is not a list, or that is rejected.  entries: distinct, in the list's order.
     finding: why the list was not read, or not to its end; else "".
-    unusable: the number of entries without a URL that can be crawled.  digest: a hash of the entries.
+    unusable: the number of entries without a URL that can be crawled.  digest: a hash of the URLs and dates.
     """
 
     kind: ListKind | None
@@ -82,8 +82,8 @@ def read_url_list(body: bytes, *, url: Url, content_type: str) -> UrlList:
     """Read the entries of a sitemap, an index, a feed or a text file of URLs. Never raises.
 
     url: the base of relative addresses.  content_type: the HTTP header, unchanged.
-    Gzip is decompressed, even if nested. Entities are never expanded and nothing is fetched: a list that declares
-    entities is rejected. If a list is truncated or exceeds a bound, the entries before that point count.
+    Gzip is decompressed, even if nested. Nothing is fetched. A list that declares entities or is compressed too often
+    is rejected. If a list is truncated or exceeds another bound, the entries before that point count.
     """
     return read_list_text(decode_list(body, content_type=content_type, max_bytes=MAX_LIST_BYTES), url=url)
 
