@@ -39,7 +39,7 @@ def _build_ordering() -> "Ordering":
 
 @dataclass(frozen=True, slots=True)
 class DomainSettings:
-    """The settings of a domain that a user can set. A setting that is None or empty has no effect, but:
+    """The settings of a domain that a user can set. A setting that is None or empty has no effect, except:
 
     If delay, parallelism, max_depth or max_pages is None, the default of the process applies (crawler/settings.py).
     If keep_monthly, keep_visits or keep_changes is None, these data are kept forever.

@@ -313,7 +313,7 @@ def choose_head_validators(stored: Validators, trust: ValidatorTrust) -> Validat
 
 
 def is_unchanged_by_head(target: Target, response: Response) -> bool:
-    """Return whether a HEAD response repeats length and validators of a page; with validators, it may omit the length."""
+    """Return whether a HEAD response repeats length and validators of a page (or has validators but no length)."""
     expected = target.expected_head
     if not isinstance(response, Fetched) or response.status != 200 or expected is None:
         return False

@@ -71,8 +71,7 @@ async def plan_domains(
 ) -> list[PlannedDomain]:
     """Plan all domains: relative importances, priors, shadow prices and findings. Return the plans by name of domain.
 
-    only: plan only this domain, as if there were no other; used for a domain with its own clock. The priors of kinds of
-    sites are not updated then.
+    only: plan only this domain, as if there were no other. The priors of kinds of sites are not updated then.
     """
     forecasts, kinds = await forecast_domains(db, at=at, settings=settings, only=only)
     if only is None:

@@ -254,7 +254,7 @@ def _compute_longest_interval(work: Workload, limit: Limit, max_interval_days: f
 
 
 def _compute_delay_factor(work: Workload, limit: Limit, shares: Shares) -> tuple[float, str]:
-    """Return the factor by which pages with a rule wait longer, 1 or more, and the text of the limit's rate."""
+    """Return the factor by which a limit lengthens the intervals of rules, 1 or more, and the text of its rate."""
     available = compute_visit_limit(limit.requests) * compute_refresh_share(work, shares) * (1 - LONGEST_INTERVAL_SHARE)
     return max(_sum_rule_requests(work.fetched) / max(available, TINY), 1.0), limit.rate
 
@@ -285,7 +285,7 @@ def compute_demand(work: Workload, domain_limits: DomainLimits, shares: Shares) 
 
 
 def _limit_intervals(work: Workload, max_days: float, *, delay_factor: float = 1.0) -> Workload:
-    """Set the longest interval of pages without a rule. delay_factor: on the longest interval of the other pages."""
+    """Set the longest interval of pages without a rule, and multiply that of pages with a rule by `delay_factor`."""
 
     def limit_pages(pages: PageArrays) -> PageArrays:
         ruled = np.minimum(delay_factor * pages.max_interval, MAX_DAYS)

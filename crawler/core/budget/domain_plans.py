@@ -1,7 +1,7 @@
 """Solve the plan of each domain: its shadow price, longest interval, expected freshness, and what it cannot reach.
 
 Prices are solved in units of importance across domains, because all may share a budget. They are returned in units of
-importance within the domain, whose mean page has 1, because a claim compares page values in these units.
+importance within the domain, whose mean page has 1, because pages are selected by values in these units.
 """
 
 import math

@@ -90,7 +90,7 @@ def compute_gaps(pages: PageArrays, shadow_price: Numbers) -> Floats:
 def compute_ageing_days(pages: PageArrays, shadow_price: Numbers, gap: Floats) -> Floats:
     """Return by how many days each page has aged before the signal that leads to its visit.
 
-    gap: the result of compute_gaps; without a source of change signals, it is returned.
+    gap: the result of compute_gaps. Without a source of change signals, the result is the gap.
     """
     full_gap = solve_gap(pages.a, pages.b, pages.weight, shadow_price)
     jump = np.minimum(_compute_jump(pages), full_gap)

@@ -211,7 +211,7 @@ def build_workload(
 
 
 def join_workloads(workloads: Sequence[Workload], importances: Sequence[float]) -> Workload:
-    """Join the workloads of many domains. Weight and importance of the nth domain's pages times importances[n]."""
+    """Join the workloads of many domains. importances: a factor on weight and importance of each domain's pages."""
     return Workload(
         fetched=_join_arrays([work.fetched for work in workloads], importances),
         unfetched=_join_arrays([work.unfetched for work in workloads], importances),

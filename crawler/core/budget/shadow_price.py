@@ -2,8 +2,8 @@
 
 Source: the Lagrange multiplier of Cho and Garcia-Molina, TODS 2003. With politeness caps, that of Kolobov, Peres,
 Lubetzky, Horvitz, "Optimal freshness crawl under politeness constraints", SIGIR 2019: the price of domain h is the
-higher of the shared price mu and the price at which h alone uses its cap C_h; mu solves sum_h min(C_h, demand_h(mu)) =
-R, the shared budget.
+higher of the shared price mu and the price at which h alone uses its cap C_h. For the shared budget R, mu solves
+sum_h min(C_h, demand_h(mu)) = R.
 Demand assumes that a page is revisited as soon as the value of a visit, by its current estimate, reaches the price.
 """
 
@@ -65,7 +65,7 @@ class Workload:
 def solve_shadow_price(work: Workload, budget: Budget, *, shares: Shares = DEFAULT_SHARES) -> ShadowPrice:
     """Solve the price in one domain at which the expected requests and bytes per day use up the budget.
 
-    budget: for visits only.
+    budget: for visits, without other requests such as robots.txt.
     Usually only requests or only bytes are scarce, and the other has price 0. If both are scarce, both have a price.
     """
     limits = np.array([budget.requests, min(budget.received_bytes, MAX_RATE)])

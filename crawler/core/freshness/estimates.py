@@ -59,7 +59,7 @@ def learn_changed(a: Numbers, b: Numbers, gap: Numbers) -> tuple[Floats, Floats]
 
     The posterior is not a Gamma; the result is the closest Gamma, which has its exact mean and mean logarithm. After a
     very short gap it is (a + 1, b). After a very long gap (a, b) stays as it is, because a change was certain.
-    Invariant of the result (a', b'): a <= a' <= a + 1 and b <= b', so evidence only grows.
+    The result (a', b') is limited to a <= a' <= a + 1 and b <= b', so evidence only grows.
 
     Priors are refitted from the mean and the mean logarithm (prior.compute_moments), so visits add no error to them.
     With the exact variance instead of the mean logarithm, refits over adaptive visits diverged: in a simulation with a
@@ -150,7 +150,7 @@ DEFAULT_MAGNITUDE = 0.1  # without any data
 SHRINKAGE_CHANGES = 2.0  # weight of the group in a page's expected magnitude, in changes
 GROUP_SHRINKAGE_PAGES = 5.0  # weight of the domain in its groups, and of DEFAULT_MAGNITUDE in the domain, in pages
 MAX_CHANGES = 20.0  # maximum weight of a page's own changes; older ones fade
-MIN_FACTOR, MAX_FACTOR = 0.65, 1.55  # on importance; wider bounds cost more freshness than they gain
+MIN_FACTOR, MAX_FACTOR = 0.65, 1.55  # on importance
 FINGERPRINT_BITS = 64
 UNDETECTED_BITS = 2  # a change that moves no bit counts at most like one that moves this many
 

@@ -210,7 +210,7 @@ def select_pages(
     slots_before: the slots of earlier calls; needed to add up fractions of slots over small batches.
     budget: None means no limit.
     last_window: the index of the first candidate of the window of the due index that was read last.
-    fills_slots: fill slots left over with pages that are not due, by score.
+    fills_slots: fill slots left over with pages below their price, by score.
     Unfetched pages are chosen by `cash`, requested ones first.
     """
     scores = _compute_scores(head)

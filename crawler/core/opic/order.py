@@ -24,7 +24,7 @@ DEFAULT_BOOST = 4.0  # factor
 MAX_LEVELS = 512  # in links from the nearest seed; deeper pages share one queue
 POSITIONS_PER_LEVEL = 1 << 22  # further pages of a level share the last position, ordered by key
 MAX_STACK_RANK = 2**31 - 1
-CLOCK_STEPS = 1 << 15  # positions each time the clock grows by the factor e; any position is in POSITIONS_PER_LEVEL
+CLOCK_STEPS = 1 << 15  # positions each time the clock grows by the factor e
 
 
 class Order(StrEnum):
