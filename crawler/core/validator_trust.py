@@ -50,7 +50,7 @@ class ValidatorStats:
     """The behavior of one validator in visits of a group, as decaying sums in which the newest visit counts 1.
 
     changes_seen: visits that found a change and tested the validator.  missed: those in which it lied.
-    unchanged: visits with an equal body; for Validator.HEAD, all with a HEAD.  flapped: those where it was of no use.
+    unchanged: visits with an equal body or a 304; for HEAD, all with one.  flapped: those where it was of no use.
     """
 
     changes_seen: float = 0.0

@@ -69,7 +69,7 @@ class DomainForecast:
 async def plan_domains(
     db: Database, *, at: datetime, settings: Settings, only: Domain | None = None
 ) -> list[PlannedDomain]:
-    """Plan all domains: relative importances, priors, shadow prices and findings. Return the plans by name of domain.
+    """Plan all domains: relative importances, priors, shadow prices and findings. Return the plans by domain name.
 
     only: plan only this domain, as if there were no other. The priors of kinds of sites are not updated then.
     """

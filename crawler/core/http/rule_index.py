@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from crawler.core.http.expressions import compile_any_of
 
-MAX_STEPS = 48  # per path, about 0.1 us each: 5,000 links take less than 50 ms
+MAX_STEPS = 48  # searches per path, and more for a long one, about 0.1 us each: 5,000 links take less than 50 ms
 MIN_INDEXED_WILDCARDS = 4  # fewer wildcard patterns are tried one by one
 MAX_CHEAP_SEARCH = 4000  # length of a path times length of a part; a longer search counts as several steps
 # By the length of a run: how many times more paths contain it, or end with it, than contain a run of four characters.
