@@ -53,7 +53,7 @@ class Candidates:
     `once` excludes from revisits.  unseen: since the last successful visit; meaningless for an unfetched page.
     due_in: until the stored due time; below 0 if overdue.
     is_requested: visited at any price, for a RequestReason.
-    is_timed: due at its stored time, whatever its value (retry, gone, moved, excluded).
+    is_timed: due at its stored time, whatever its value (retry, gone, moved, excluded, duplicate).
     is_dead: gone, moved, or never a page.  is_duplicate: follows the schedule of its canonical page. When due, both are
     visited within their share of a budget; without a budget, dead links come last, as floor visits.
     is_ruled: a rule sets the longest interval; a visit at this interval is not a floor visit.
