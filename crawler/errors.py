@@ -43,11 +43,11 @@ class CursorAhead(BadInput):
 
 
 class LeaseLost(CrawlerError):
-    """The lease expired and another worker holds the domain now, so this batch must not be written."""
+    """The lease has expired and another worker has taken over, so the former holder must write nothing."""
 
 
 class StackFailed(CrawlerError):
-    """The local stack cannot be started or stopped because of a port, the disk, another version or foreign files."""
+    """The local stack, or a server that it needs, cannot be started, stopped or used."""
 
 
 def find_failure(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -29,7 +29,7 @@ def require_extra(extra: str, purpose: str) -> None:
 
 
 def explain_missing_extra(extra: str, purpose: str) -> str:
-    """Return why something cannot be used without an extra and how to install it; empty where it is installed."""
+    """Return why something cannot be used without an extra and how to install it; empty if it is installed."""
     if is_installed(extra):
         return ""
     return f"{purpose} needs the extra {extra}, which is not installed: run `{build_install_command(extra)}`"
@@ -43,14 +43,14 @@ def is_installed(extra: str) -> bool:
 def build_install_command(extra: str, *, prefix: Path = Path(sys.prefix), python: str = sys.executable) -> str:
     """Return the shell command that adds an extra to an environment, with the tool that made the environment.
 
-    It names the packages of the extra, or the file that recrawl was installed from: recrawl is in no package index.
+    recrawl is in no package index, so the command names the packages of the extra, or where recrawl was installed from.
     prefix: the root folder of the environment.  python: its interpreter.
     """
     if extra in LOCKED_EXTRAS and prefix == PROJECT / ".venv":
         return f"make -C {shlex.quote(str(PROJECT))} setup-extras EXTRAS={extra}"
     installer, source, requirements = _read_metadata(extra)
     if (receipt := prefix / "uv-receipt.toml").is_file():
-        import tomllib  # noqa: PLC0415  as below
+        import tomllib  # noqa: PLC0415  see _read_metadata
 
         tool = tomllib.loads(receipt.read_text(encoding="utf-8"))["tool"]
         if len(tool["requirements"]) == 1:  # else another `uv tool install` would remove plugins

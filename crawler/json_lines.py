@@ -20,9 +20,9 @@ def format_json(document: object) -> str:
 
 
 def convert_to_plain(value: object) -> object:
-    """Convert a value to a JSON type: instants to ISO 8601, spans to seconds, bytes to hexadecimal.
+    """Convert a value to a JSON type, for example instants to ISO 8601, spans to seconds, bytes to hexadecimal.
 
-    Raise TypeError for other types.
+    Raise TypeError if there is no conversion.
     """
     match value:
         case datetime():

@@ -31,14 +31,14 @@ class PruneStats:
     """What pruning deleted from a domain, or would delete in a dry run.
 
     versions: versions that were thinned out; `over_quota` of them only because the quota was exceeded.
-    bodies: deleted bodies, which no version refers to.  freed_bytes: stored size of the deleted texts and bodies.
+    bodies: deleted bodies, which no version refers to.  freed_bytes: stored size of deleted texts, headers and bodies.
     packed: visits that were packed.  merged: visits in packs that were merged into one pack per month.
     visits, changes: how many were deleted.
     unread: changes that are old enough to be deleted but are kept because `reader` has not read them.
     deferred_versions: versions that are kept only because of `reader`.
     reader: the subscription or other reader of the change feed for which data is kept; empty if there is none.
     reader_since: when the oldest change that it has not read was found.  remedy: what the user can do about it.
-    stored_bytes: size of texts and bodies after pruning.
+    stored_bytes: size of texts, headers and bodies after pruning.
     excess_bytes: bytes above the quota that remain because newest versions and unread versions are never deleted.
     """
 
@@ -160,7 +160,7 @@ class _Pruning:
             after = choice.last
 
     async def enforce_quota(self) -> None:
-        """Thin out the oldest versions until the stored texts and bodies are within the quota."""
+        """Thin out the oldest versions until the stored size is within the quota, or none is left to thin out."""
         quota = self.domain.settings.quota
         if quota is None:
             return
@@ -237,7 +237,7 @@ class _Pruning:
         return self.result
 
     async def _compute_stored_bytes(self) -> int:
-        """Return the size of texts and bodies; in a dry run, the size that they would have after pruning."""
+        """Return the stored size; in a dry run, the size that would remain after pruning."""
         stored_bytes = await versions.compute_stored_bytes(self.db, self.domain)
         return stored_bytes - self.result.freed_bytes if self.dry_run else stored_bytes
 

@@ -13,8 +13,8 @@ MAX_BYTES = 65_536
 def read_variable(name: str) -> str | None:
     """Return the value of a variable, or else the content of the file that NAME_FILE names, without trailing newlines.
 
-    The variable takes precedence, because processes pass it to their child processes. Raise BadInput if the file
-    cannot be read.
+    The variable takes precedence, because processes pass it to their child processes. Only the first MAX_BYTES of the
+    file are read. Raise BadInput if it cannot be read or is not text.
     """
     value, file = os.environ.get(name), os.environ.get(f"{name}{SUFFIX}")
     if value is not None or not file:

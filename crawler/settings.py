@@ -50,7 +50,7 @@ def find_default_home() -> Path:
 
 
 class Settings(BaseSettings):
-    """Settings that apply to all domains, read from RECRAWL_<NAME>. A domain's own settings override them.
+    """Settings for all domains, read from RECRAWL_<NAME> or PREFECT_<NAME>. A domain's own settings override them.
 
     Budgets are an exception: a domain's own budget applies in addition to the one that all domains share.
     """

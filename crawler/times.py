@@ -4,7 +4,7 @@ import math
 import re
 from datetime import UTC, datetime, timedelta
 
-FIRST_YEAR, LAST_YEAR = 1970, 2199  # outside these years, arithmetic on instants may overflow
+FIRST_YEAR, LAST_YEAR = 1970, 2199  # of instants that users enter
 
 
 def parse_instant(text: str) -> datetime:

@@ -86,7 +86,6 @@ def parse_stored_hours(text: str) -> Hours:
 def is_own_server(authority: Authority, addresses: Collection[str], *, allow_private: bool) -> bool:
     """Return whether a server belongs to the user: private addresses are allowed, and all its addresses are private.
 
-    A public server always gets the usual delay.
     addresses: what the name resolves to; if none are known, the name itself must be a private address.
     """
     return allow_private and all(map(is_private, addresses or [get_host(authority)]))
@@ -111,7 +110,7 @@ class RobotsCopy:
 class Suspension:
     """Until when a domain is suspended, in knowledge time (crawler/clock.py), and why.
 
-    rejections: the number of responses in a row with 429 or 503, which determines the next back-off.
+    rejections: the number of back-offs since the last good visit, which determines the next one.
     """
 
     until: datetime
@@ -124,9 +123,10 @@ class Lease:
     """A domain held by one worker. Only the holder of the token writes the domain's pages.
 
     wait: real time from the claim until the domain's delay allows the first request.
-    rejections: the number of responses in a row with 429 or 503 before this lease.
+    rejections: as in Suspension, before this lease.  robots: None before the first request for it.
     slots: the IP addresses that are held together with the domain.
-    since: the monotonic clock of the machine in seconds, read before the claim was sent; the lease ends a term later.
+    since: the monotonic clock of the machine in seconds, read before the claim was sent. Unless it is renewed, the
+    lease ends a term later.
     """
 
     domain: Domain

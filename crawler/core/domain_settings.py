@@ -39,11 +39,10 @@ def _build_ordering() -> "Ordering":
 
 @dataclass(frozen=True, slots=True)
 class DomainSettings:
-    """The settings of a domain that a user can set. None and empty values mean not set.
+    """The settings of a domain that a user can set. A setting that is None or empty has no effect, except:
 
-    If delay, parallelism, max_depth or max_pages is not set, the default of the process applies (crawler/settings.py).
-    If keep_monthly, keep_visits or keep_changes is not set, these data are kept forever. Any other setting that is not
-    set has no effect.
+    If delay, parallelism, max_depth or max_pages is None, the default of the process applies (crawler/settings.py).
+    If keep_monthly, keep_visits or keep_changes is None, these data are kept forever.
 
     Raises ValueError with a message for the user if a target is out of range, two settings cannot be combined, or two
     page rules have the same pattern.
@@ -509,18 +508,18 @@ def get_value(domain_settings: DomainSettings, setting: Setting) -> Any:
 
 
 def has_same_reading(one: DomainSettings, other: DomainSettings) -> bool:
-    """Return whether both settings make recrawl fetch and read pages in the same way, so no full recrawl is needed."""
+    """Return whether all `needs_full_recrawl` settings are equal."""
     return all(get_value(one, each) == get_value(other, each) for each in SETTINGS if each.needs_full_recrawl)
 
 
 def has_same_weighing(one: DomainSettings, other: DomainSettings) -> bool:
-    """Return whether both settings give the same due times: the same page rules and `needs_rescoring` settings."""
+    """Return whether all page rules and `needs_rescoring` settings are equal."""
     weighing = [each for each in SETTINGS if each.needs_rescoring]
     return one.rules == other.rules and all(get_value(one, each) == get_value(other, each) for each in weighing)
 
 
 def replace_values(domain_settings: DomainSettings, values: Mapping[str, Any]) -> DomainSettings:
-    """Return the settings with new values, by setting name. Raise ValueError for an invalid combination."""
+    """Return the settings with new values, by setting name. Raise ValueError for an invalid value or combination."""
     ordering_values = {each.name: values[each.name] for each in SETTINGS if each.is_in_ordering and each.name in values}
     direct_values = {name: value for name, value in values.items() if name not in ordering_values}
     before = domain_settings.ordering

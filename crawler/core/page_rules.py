@@ -16,10 +16,10 @@ class PageRule:
     """A rule for pages whose path and query match `pattern` (written as in Scope). None means not set.
 
     min_interval, max_interval: the bounds of the time between two visits to a page.
-    weight: a factor on the importance of a page.  once: a fetched page is never revisited.
+    weight: a factor on the importance of a page.  once: a fetched page is only revisited on request.
     max_pages: the maximum number of pages that match the pattern; 0 admits none.
     view: the parts of a page that are compared.  render: whether pages are rendered in a browser.
-    Raises ValueError with a message for the user if a value is out of range or values contradict each other.
+    Raises ValueError with a message for the user if a value is invalid or values contradict each other.
     """
 
     pattern: str
@@ -80,9 +80,10 @@ class RuleTerms:
 
 @dataclass(frozen=True, slots=True)
 class PageRules:
-    """The rules of a domain, in order. For each interval, the weight and `render`, the first matching rule that sets it
-    applies. All matching rules apply for `once`, `view` and `max_pages`.
+    """The rules of a domain, in order.
 
+    For each interval, the weight and `render`, the first matching rule that sets it applies; intervals that contradict
+    each other are adjusted (merge_terms). All matching rules apply for `once`, `view` and `max_pages`.
     page_score: returns a further factor on the importance of a page, 0 or more; None for no factor.
     Raises ValueError if two rules have the same pattern.
     """

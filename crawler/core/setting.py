@@ -32,7 +32,7 @@ class Setting:
     pattern, mismatch: a regular expression that must match a whole text, and the end of the error message if it does
     not ("'x' is ..."); by default the alternatives of the pattern are listed.
     explain_problem: returns why a text is invalid, in a sentence without secrets, or "".
-    column, key: the column of table domain and the JSON key; by default the name with its unit.
+    column, key: the column of table domain and the JSON key; by default the name, with the unit of a duration.
     label: the label in `domains show` and in the web UI, by default the name.
     phrase, default_text: how `domains show` displays a value and the default.
     replaced_setting: another setting that is cleared when this one is set.
@@ -41,7 +41,7 @@ class Setting:
     is_about_importance: the setting affects the importance of pages.
     is_crawl_option: `recrawl crawl` offers it for new domains; never true for settings about importance.
     name, default, is_in_ordering: the field, its default, and whether it is a field of DomainSettings.ordering;
-    set by `_complete_setting`.
+    set by `domain_settings._complete_setting`.
     """
 
     kind: SettingKind

@@ -1,13 +1,13 @@
 """Trust in validators by group of pages: whether ETag, Last-Modified and similar statements are reliable.
 
 A validator check is a full visit that sends no validators. Its body is compared with the server's statement. A change
-with equal validators is a lie. An equal body with other validators is a flap: such validators are useless.
+with equal validators is a lie. An equal body with other validators is a flap: then they are of no use.
 `choose_validators` returns the validators to send, `is_validator_check_due` decides which revisit is a check, and
 `is_unchanged_by_head` evaluates the response to a HEAD request.
 
 Checks are scheduled by the number of revisits in the whole domain; otherwise a site of many small groups would need
 many checks for each group. In addition, a group is checked by its own number of revisits, unless it has nearly all
-revisits of the domain. A young group does not trust validators that lied in all other groups.
+revisits of the domain. A young group does not trust validators that lied in all groups that tested them.
 """
 
 from collections.abc import Mapping
@@ -20,11 +20,11 @@ from crawler.core.http.response import NO_VALIDATORS, Fetched, NotModified, Resp
 from crawler.core.visit.update import build_learned_visit
 from crawler.core.visit.visit import HeadOutcome, Target, Visit
 
-DECAY = 0.8  # weight of a finding relative to the next one: five honest findings outweigh a lie
+DECAY = 0.8  # weight of a finding relative to the next one
 MAX_LIES = 0.25  # a validator is honest up to this many missed changes per change, with one change added
 MAX_FLAPS = 0.25  # a validator is steady up to this many flaps per visit with an equal body, with one visit added
 MAX_FADED_LIES = 0.1  # if the decayed sum of lies is lower, the last one was more than ten changes ago
-MAX_IGNORED = 0.9  # maximum of flaps per visit with an equal body, for conditional requests to be useful
+MAX_IGNORED = 0.9  # a validator is useless from more flaps than this per visit with an equal body
 # Minimum decayed sum of honest findings, for example to date a change by Last-Modified: at least five in a row.
 MIN_HONEST_FINDINGS = 3.0
 
@@ -50,7 +50,7 @@ class ValidatorStats:
     """The behavior of one validator in visits of a group, as decaying sums in which the newest visit counts 1.
 
     changes_seen: visits that found a change and tested the validator.  missed: those in which it lied.
-    unchanged: visits with an equal body.  flapped: those in which the validator flapped or was useless.
+    unchanged: visits with an equal body or a 304; for HEAD, all with one.  flapped: those where it was of no use.
     """
 
     changes_seen: float = 0.0
@@ -73,7 +73,7 @@ class ValidatorStats:
 
     @property
     def is_useless(self) -> bool:
-        """Return whether the validator was useless in nearly all recent visits, and more than once."""
+        """Return whether the validator was of no use in nearly all recent visits, and more than once."""
         return self.flapped > max(1.0, MAX_IGNORED * self.unchanged)
 
     @property
@@ -89,8 +89,8 @@ NO_STATS = ValidatorStats()
 class ValidatorTrust:
     """The trust in one group's validators.
 
-    revisits: how many revisits to pages with validators were selected since the last lie.
-    validator_checks: how many visits to such pages sent no validators.
+    revisits: how many revisits were selected since the last lie in which validators or a HEAD could save the body.
+    validator_checks: how many visits to pages with validators sent none.
     """
 
     revisits: int = 0
@@ -119,9 +119,9 @@ def choose_validators(stored: Validators, trust: ValidatorTrust) -> Validators:
 def choose_validators_to_verify(visit: Visit) -> Validators:
     """Return the old validators to send in one more request after a change, to test whether the server sends a body.
 
-    If it responds with 304 although the page changed, conditional requests would have missed the change. The request is
-    sent after a validator check, and after one in DISTRUSTED_TEST_EVERY changes if no validators of the page are
-    trusted; otherwise trust could hardly be regained.
+    If it responds with 304 although the page changed, conditional requests would have missed the change. The validators
+    that differ are sent after a validator check, and after one in DISTRUSTED_TEST_EVERY changes if no validators of the
+    page are trusted; otherwise trust could hardly be regained.
     """
     target, stored = visit.target, visit.target.stored_validators
     if visit.change is not Change.CHANGED or visit.validators is None or target.version is None:
@@ -135,7 +135,7 @@ def choose_validators_to_verify(visit: Visit) -> Validators:
 
 
 def update_trust(trust: ValidatorTrust, visit: Visit) -> ValidatorTrust:
-    """Return the trust in a group's validators after a visit of one of its pages."""
+    """Return the trust in a group's validators after a visit to one of its pages."""
     stats = {kind: _update_stats(trust.get_stats(kind), finding) for kind, finding in _collect_findings(visit).items()}
     target = visit.target
     is_unsent = target.is_validator_check or (bool(target.stored_validators) and not target.validators)
@@ -192,7 +192,7 @@ def _was_head_useless(visit: Visit) -> bool:
 
 
 def _judge_change(visit: Visit, target: Target, received: Validators, kind: Validator) -> ValidatorStats | None:
-    """Return the finding about a validator after a change, or None if the server's response to it is unknown."""
+    """Return the finding about a validator after a change, or None if the visit did not test it."""
     stored_value = get_validator_value(target.stored_validators, kind)
     if not stored_value:
         return None
@@ -288,7 +288,7 @@ def find_suspected_validators(trusts: Mapping[int, ValidatorTrust]) -> frozenset
 def apply_suspicion(trust: ValidatorTrust, suspected: frozenset[Validator]) -> ValidatorTrust:
     """Return the trust in a group's validators. Suspected ones count as lying while the group is young.
 
-    suspected: see find_suspected_validators. They must not have been tested in the group yet.
+    suspected: see find_suspected_validators. Those that a change has tested in the group are ignored.
     """
     unknown = [kind for kind in suspected if not trust.get_stats(kind).changes_seen]
     if not unknown or trust.revisits >= YOUNG_REVISITS:
@@ -313,7 +313,7 @@ def choose_head_validators(stored: Validators, trust: ValidatorTrust) -> Validat
 
 
 def is_unchanged_by_head(target: Target, response: Response) -> bool:
-    """Return whether the response to a HEAD repeats the known length and validators of a page."""
+    """Return whether a HEAD response repeats length and validators of a page (or has validators but no length)."""
     expected = target.expected_head
     if not isinstance(response, Fetched) or response.status != 200 or expected is None:
         return False

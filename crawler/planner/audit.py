@@ -83,7 +83,10 @@ async def _audit_domain(db: Database, domain: Domain, budget: int | None, *, at:
 
 
 async def _compute_sample_size(db: Database, domain: Domain, budget: int | None, *, at: datetime) -> int:
-    """Return the number of pages to draw: 1% of the budget, else of yesterday's requests; at least one if allowed."""
+    """Return the number of pages to draw: AUDIT_SHARE of the budget or of yesterday's requests, at most MAX_DRAWN.
+
+    At least one, unless the domain is paused or its budget is 0.
+    """
     if domain.paused or budget == 0:
         return 0
     yesterday = at.astimezone(UTC).date() - timedelta(days=1)

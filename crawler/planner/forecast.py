@@ -57,7 +57,7 @@ class Forecast:
     cap: requests that politeness allows.  overall: requests that all domains together may make.
     policies: outcomes of the domain's revisit policy and of others; empty with a budget of 0.
     plain_freshness, equal_freshness: the freshness with all pages counted equally, when visits are chosen by the
-    domain's importance mix and by equal weights, at today's budget; None if the mix has no effect.
+    domain's importance mix and by equal weights, at today's budget; None if the mix has no effect or the budget is 0.
     """
 
     domain: Domain
@@ -147,7 +147,7 @@ async def compute_forecast(
 def _compare_policies(
     chosen: DomainForecast, domain_limits: DomainLimits, settings: Settings
 ) -> Sequence[PolicyForecast]:
-    """Compare the domain's revisit policy, at the current shadow price, with other policies."""
+    """Compare the domain's revisit policy with other policies."""
     by_price = build_work(chosen.input, chosen.sample, chosen.priors, settings, revisit=VALUE_POLICY)
     expectation = chosen.plan.expected
     if not domain_limits.scales_gaps:
@@ -160,7 +160,7 @@ def _compare_policies(
 def _compute_plain_freshness(
     chosen: DomainForecast, domain_limits: DomainLimits, budget: float, settings: Settings
 ) -> tuple[float, float] | tuple[None, None]:
-    """Return the freshness with all pages counted equally: by the domain's importance mix, and by equal weights."""
+    """Return plain_freshness and equal_freshness of the Forecast."""
     domain_settings = chosen.input.domain.settings
     is_by_value = planning.choose_policy(domain_settings, settings) is VALUE_POLICY
     if not budget or not domain_settings.importance_mix or not is_by_value:
@@ -204,7 +204,7 @@ def _build_steps(
 def _solve_at(
     work: Workload, domain_limits: DomainLimits, base: float, factor: float, settings: Settings
 ) -> DomainPlan:
-    """Return the plan for a multiple of `base` requests per day, ignoring a target freshness."""
+    """Return the plan for `factor` times the byte budget and `base` requests per day, without a target freshness."""
     budget = Budget(base * factor, domain_limits.budget.received_bytes * factor)
     scaled = replace(domain_limits, budget=budget, target_freshness=None, spends_all=True)
     return solve_plans([work], [scaled], shares=planning.get_shares(settings))[0]

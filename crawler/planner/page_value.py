@@ -49,7 +49,6 @@ def compute_due(explanation: Explanation, page: PageFacts, rules: PageRules) -> 
     """Return when a page is due; None if its stored due time applies.
 
     That is so for pages that are not fetched, have no version, or failed at the last visit.
-
     rules: the page rules of its domain, with the scores of plugins.
     """
     terms = explanation.terms

@@ -28,7 +28,7 @@ from crawler.store.plan import PlanInput, PlanRow, sample_domain
 
 NO_LIMIT = float("inf")
 MAX_REQUESTS = 2**31 - 1  # per day; the maximum of column domain_plan.budget_per_day
-MAX_SAMPLES = 10  # maximum total size, as a multiple of the sample size, even with many small domains
+MAX_SAMPLES = 10  # maximum sum of the minimum samples of all domains, as a multiple of the sample size
 CORRECTION_INTERVAL = timedelta(minutes=50)  # a plan sooner after the last one does not change the price correction
 HOUR = timedelta(hours=1)
 GRANT_MARGIN = 2  # requests: grants are integers, so a fully used budget may still have one or two left
@@ -71,8 +71,7 @@ async def plan_domains(
 ) -> list[PlannedDomain]:
     """Plan all domains: relative importances, priors, shadow prices and findings. Return the plans by domain name.
 
-    only: plan only this domain, as if there were no other; used for a domain with its own clock. The priors of kinds of
-    sites are not updated then.
+    only: plan only this domain, as if there were no other. The priors of kinds of sites are not updated then.
     """
     forecasts, kinds = await forecast_domains(db, at=at, settings=settings, only=only)
     if only is None:
@@ -182,7 +181,7 @@ def build_work(
     *,
     revisit: RevisitPolicy | None = None,
 ) -> Workload:
-    """Build the workload of a domain with the intervals of a revisit policy; None: the domain's own policy."""
+    """Build the workload of a domain under a revisit policy. revisit: None means the domain's own policy."""
     domain_settings = plan_input.domain.settings
     return samplings.build_workload(
         sample,

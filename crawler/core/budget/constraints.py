@@ -1,6 +1,6 @@
 """Limits on the requests of one domain: from its budgets, from politeness, and from a freshness or age target.
 
-A target uses as many requests as it needs, instead of a budget. Limits also determine how long a page may wait.
+A target uses only as many requests as it needs. Limits also determine how long a page may wait.
 """
 
 import math
@@ -17,7 +17,7 @@ from crawler.core.budget.shadow_price import LONGEST_INTERVAL_SHARE, Budget, Sha
 UNLIMITED = Budget(float("inf"))
 ROBOTS_PER_DAY = 1.0  # requests for robots.txt
 AUDIT_SHARE = 0.01  # of a budget, for the audit: the random sample that measures the freshness report
-MAX_OVERHEAD = 0.5  # of a budget, so that a budget of one request a day is not all spent on robots.txt
+MAX_OVERHEAD = 0.5  # of a budget, for robots.txt and the audit: a budget of one request a day is not all spent on them
 NEVER_DAYS = 1e6  # an age that counts as never reached
 TARGET_MARGIN = 0.004  # added to a freshness target: pacing delays visits, which costs 0.0025 (decision 0051)
 UNITS = ((1.0, "days"), (1 / 24, "hours"), (1 / 1440, "minutes"), (1 / 86_400, "seconds"))  # in days
@@ -29,14 +29,14 @@ MIN_IMPORTANCE = 1e-6  # of a domain; avoids a division by 0 in its price
 class DomainLimits:
     """The limits and targets of one domain.
 
-    importance: relative to other domains; the mean is 1.  budget: the daily budget that the user set.
+    importance: relative to other domains.  budget: the daily budget that the user set.
     delay_s: the delay in force.  polite_requests: requests per day that the delay allows.
     target_freshness: the expected freshness to reach, above 0 and below 1.  target_age_days: the longest interval to
     reach.  default_shadow_price: the price if nothing is scarce.  max_interval_days: the longest interval without a
     target_age_days.  allotted_requests: the domain's part of the budget of all domains, in requests per day.
     spends_all: spend the whole budget even if a target needs less.  is_always_open: the domain has no hours; with
-    hours, daily numbers are those of a mean day.  scales_gaps: scale the gaps of the revisit policy so that revisits
-    use the whole limit.
+    hours, daily numbers are those of a mean day.  scales_gaps: shorten the gaps that the revisit policy fixes until
+    revisits use what the limit leaves for them.
     """
 
     importance: float = 1.0
@@ -66,9 +66,9 @@ class DomainLimits:
 class TargetDemand:
     """The demand of a target.
 
-    requests: requests per day; inf without a target, or if no number meets it.  reachable_age_days: for an age target,
-    the shortest maximum interval that the limits allow; never below the target.  finding: why the target cannot be met,
-    or empty.
+    requests: requests per day; inf without a target or fetched pages, or if no number meets it.  reachable_age_days:
+    for an age target, the shortest maximum interval that the limits allow; never below the target.  finding: why the
+    target cannot be met, or empty.
     """
 
     requests: float
@@ -78,7 +78,7 @@ class TargetDemand:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit in requests per day. name: the limit as the subject of a sentence.  rate: its text "n requests a day"."""
+    """A limit in requests per day. name: the subject of a sentence.  rate: a text such as "10 requests a day"."""
 
     requests: float
     name: str
@@ -86,12 +86,12 @@ class Limit:
 
 
 def compute_visit_limit(limit: float) -> float:
-    """Return the visits per day that a request limit leaves after robots.txt and audits."""
+    """Return the requests per day that a limit leaves for visits, after robots.txt and audits."""
     return limit if math.isinf(limit) else limit - min(ROBOTS_PER_DAY + AUDIT_SHARE * limit, MAX_OVERHEAD * limit)
 
 
 def compute_budget(visits: float) -> float:
-    """Return the budget, in whole requests per day, that leaves `visits` requests after robots.txt and audits."""
+    """Return a budget, in whole requests per day, that leaves at least `visits` requests for visits."""
     return visits if math.isinf(visits) else float(math.ceil((visits + ROBOTS_PER_DAY) / (1 - AUDIT_SHARE)))
 
 
@@ -178,7 +178,7 @@ def _describe_shortfall(target: str, need: TargetCost, limit: Limit, reached_tex
 
 
 def compute_refresh_share(work: Workload, shares: Shares) -> float:
-    """Return the share of requests that discovery leaves for revisits while there are unfetched pages."""
+    """Return the share of requests that discovery leaves for revisits; 1 without unfetched pages."""
     return 1 - shares.discovery if len(work.unfetched.a) else 1.0
 
 
@@ -193,7 +193,7 @@ def format_days(days: float) -> str:
 class Constraints:
     """The constraints under which a domain's price is solved.
 
-    work: its pages, with intervals limited to `longest_days`.  limit: requests per day.
+    work: its pages, with the intervals that the limits allow.  limit: requests per day.
     target_requests, longest_days, finding: see DomainPlan.
     """
 
@@ -217,7 +217,7 @@ class Constraints:
 def compute_constraints(
     work: Workload, domain_limits: DomainLimits, shares: Shares, *, everything: Workload, overall: Budget
 ) -> Constraints:
-    """Compute the request limit of a domain (the lowest of target, budget and politeness) and its longest interval.
+    """Compute the request limit of a domain and the longest interval of its pages.
 
     everything: the pages of all domains, which share the `overall` budget. If the budget of this domain or the overall
     budget cannot afford the longest interval for all pages, the interval is longer.
@@ -240,7 +240,7 @@ def compute_constraints(
         findings.append(f"Pages wait {factor}, because {slowest_rate} are too few")
     if limit > 0 and longest > max_days and not demand.finding:
         findings.append(f"A page may wait {longest:,.0f} days, not {max_days:,.0f}, because {rate} are too few")
-    # A target that no number of requests can reach does not raise the number of requests.
+    # None if no number of requests can reach the target.
     target_requests = demand.requests if math.isfinite(demand.requests) else None
     scaled = _scale_gaps(work, own, shares) if domain_limits.scales_gaps else work
     limited = _limit_intervals(scaled, longest, delay_factor=delay_factor)
@@ -254,13 +254,13 @@ def _compute_longest_interval(work: Workload, limit: Limit, max_interval_days: f
 
 
 def _compute_delay_factor(work: Workload, limit: Limit, shares: Shares) -> tuple[float, str]:
-    """Return the factor by which pages wait longer than rules allow, 1 or more, and the text of the limit's rate."""
+    """Return the factor by which a limit lengthens the intervals of rules, 1 or more, and the text of its rate."""
     available = compute_visit_limit(limit.requests) * compute_refresh_share(work, shares) * (1 - LONGEST_INTERVAL_SHARE)
     return max(_sum_rule_requests(work.fetched) / max(available, TINY), 1.0), limit.rate
 
 
 def _sum_rule_requests(pages: PageArrays) -> float:
-    """Return the requests per day that rules, or a revisit policy other than value, require."""
+    """Return the requests per day that rules, or a revisit policy that fixes gaps, require."""
     return float((pages.stands_for * pages.requests / pages.max_interval)[pages.is_ruled].sum())
 
 
@@ -277,7 +277,7 @@ def _scale_gaps(work: Workload, limit: Limit, shares: Shares) -> Workload:
 
 
 def compute_demand(work: Workload, domain_limits: DomainLimits, shares: Shares) -> TargetDemand:
-    """Compute the requests per day that the domain's target needs; inf without a target."""
+    """Compute the requests per day that the domain's target needs; inf without a target or fetched pages."""
     if not domain_limits.has_target or not len(work.fetched.a):
         return TargetDemand(math.inf)
     limited = _limit_intervals(work, domain_limits.target_age_days or domain_limits.max_interval_days)
@@ -285,10 +285,7 @@ def compute_demand(work: Workload, domain_limits: DomainLimits, shares: Shares) 
 
 
 def _limit_intervals(work: Workload, max_days: float, *, delay_factor: float = 1.0) -> Workload:
-    """Set the longest interval of pages without a rule.
-
-    delay_factor: the factor by which pages with a rule wait longer than it allows.
-    """
+    """Set the longest interval of pages without a rule, and multiply that of pages with a rule by `delay_factor`."""
 
     def limit_pages(pages: PageArrays) -> PageArrays:
         ruled = np.minimum(delay_factor * pages.max_interval, MAX_DAYS)

@@ -13,7 +13,7 @@ class RequestKind(StrEnum):
 
     FULL = "full"
     CONDITIONAL = "conditional"  # with validators, whatever the response
-    HEAD = "head"  # a HEAD first, then a GET only if its headers differ
+    HEAD = "head"  # a HEAD first, then a GET unless the HEAD shows that the page is unchanged
     RENDER = "render"  # in a browser, with all resources of the page
 
 
@@ -28,7 +28,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class ShadowPrice:
-    """The shadow price of a request and of a byte, in importance x days; 0 for what is not scarce."""
+    """The shadow price of a request and of a byte, in importance x days."""
 
     per_request: float
     per_byte: float = 0.0
@@ -40,7 +40,7 @@ class ShadowPrice:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """The costs of a domain, one field per RequestKind. The defaults are guesses until the first visit."""
+    """The costs of a domain, one field per RequestKind. A default is a guess until the first visit of that kind."""
 
     conditional: Cost = Cost(requests=1.0, received_bytes=500.0)
     full: Cost = Cost(requests=1.0, received_bytes=30_000.0)
@@ -51,7 +51,7 @@ class Costs:
         return cast("Cost", getattr(self, kind.value))
 
 
-# If neither requests nor bytes are scarce, both cost time: one round trip per request or per ROUND_TRIP_BYTES.
+# In round trips. If neither requests nor bytes are scarce, both cost time: one per request or per ROUND_TRIP_BYTES.
 TIME_PRICE = ShadowPrice(per_request=1.0, per_byte=1 / ROUND_TRIP_BYTES)
 
 

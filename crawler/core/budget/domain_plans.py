@@ -1,7 +1,7 @@
 """Solve the plan of each domain: its shadow price, longest interval, expected freshness, and what it cannot reach.
 
 Prices are solved in units of importance across domains, because all may share a budget. They are returned in units of
-importance within the domain, whose mean page has 1, because a claim compares page values in these units.
+importance within the domain, whose mean page has 1, because pages are selected by values in these units.
 """
 
 import math
@@ -42,10 +42,10 @@ NEARLY_FULL = 0.999  # share of a limit from which it counts as used up
 class DomainPlan:
     """The solved plan of one domain.
 
-    shadow_price: None means the default price, because nothing is scarce.  longest_days: the longest interval of pages
-    without a rule.
-    target_requests: requests per day that the target needs; None without a target or if no number meets it.
-    limit: the maximum number of requests per day; inf without a limit.  requests: the expected requests per day.
+    shadow_price: None means the default price, because nothing is scarce or no page is fetched.  longest_days: the
+    longest interval of pages without a rule.  target_requests: requests per day that the target needs; None without a
+    target or fetched pages, or if no number meets it.
+    limit: the maximum number of requests per day; inf without a limit.  requests: those expected per day, for visits.
     expected: the expectation for fetched pages.  finding: sentences about what cannot be reached, or empty.
     """
 
@@ -93,9 +93,9 @@ def _solve(
 def _allot_overall_budget(
     works: Sequence[Workload], domain_limits: Sequence[DomainLimits], overall: Budget, shares: Shares
 ) -> list[DomainLimits]:
-    """Set each domain's part of the overall budget if that budget binds.
+    """Set the parts of the overall budget, if it binds, of the domains that it limits.
 
-    The part is what the domain gets if age targets are ignored: an age target does not yield at any price, so it would
+    A part is what the domain gets if age targets are ignored: an age target does not yield at any price, so it would
     take everything.
     """
     demands = [compute_demand(*each, shares).requests for each in zip(works, domain_limits, strict=True)]
@@ -136,7 +136,7 @@ def _solve_request_prices(
 
 
 def _solve_own_price(domain: Constraints, shares: Shares) -> ShadowPrice:
-    """Solve the price at which the domain stays within its own budgets; MIN_PRICE without a byte budget."""
+    """Solve the price at which a domain stays within its budgets; MIN_PRICE without byte budget or fetched pages."""
     max_bytes = domain.domain_limits.budget.received_bytes
     if math.isinf(max_bytes) or not len(domain.work.fetched.a):
         return ShadowPrice(MIN_PRICE)
@@ -144,7 +144,10 @@ def _solve_own_price(domain: Constraints, shares: Shares) -> ShadowPrice:
 
 
 def _raise_to_default(domain: Constraints, price: float, overall: Budget) -> ShadowPrice:
-    """Raise the price to the default if no budget or target applies. With a budget, a low price spends all of it."""
+    """Raise the price to the default if no budget of requests and no target applies.
+
+    With a budget of requests, a low price spends all of it.
+    """
     limit = min(domain.domain_limits.budget.requests, overall.requests)
     has_budget = domain.target_requests is not None or math.isfinite(limit)
     return ShadowPrice(price if has_budget else max(price, domain.domain_limits.default_shadow_price))
@@ -157,7 +160,7 @@ def _solve_byte_prices(
     overall: Budget,
     shares: Shares,
 ) -> list[ShadowPrice]:
-    """Return the prices, with prices per byte if all domains together would otherwise receive too many bytes."""
+    """Return the prices. If all domains together would receive too many bytes, some get a price per byte instead."""
     received = np.array([_compute_bytes(*each, shares) for each in zip(constraints, prices, strict=True)])
     if float(received.sum()) <= overall.received_bytes:
         return list(prices)
@@ -204,7 +207,7 @@ def has_price_moved(before: ShadowPrice, after: ShadowPrice, pages: PageArrays) 
 def compute_requests(
     work: Workload, shadow_price: ShadowPrice, *, limit: float = math.inf, shares: Shares = DEFAULT_SHARES
 ) -> float:
-    """Return the expected requests per day for visits: revisits, and first visits within the limit."""
+    """Return the expected requests per day for visits: revisits, and first visits within their share of the limit."""
     revisit_requests = compute_domain_expectation(work.fetched, shadow_price).requests
     unfetched = work.unfetched
     value = shadow_price.per_request * unfetched.requests + shadow_price.per_byte * unfetched.received_bytes

@@ -30,8 +30,9 @@ _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """The expectation for fetched pages that are revisited when the value of a visit reaches the shadow price.
+    """The expectation for fetched pages that are revisited regularly.
 
+    shadow_price: the highest of their domains; meaningless if a revisit policy fixes the gaps.
     requests, received_bytes: per day.  freshness: the share of importance whose copy is current, 0 to 1.
     age_days: how long copies have been out of date (0 while current), weighted by importance.
     oldest_days: the longest gap.
@@ -67,7 +68,8 @@ def compute_mean_age(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
     """Return the expected age of copies in days, averaged over gaps of `gap` days.
 
     The age is 0 while a copy is fresh, else the time since the first missed change. The mean is gap/2 minus the mean of
-    the fresh days so far. Gauss-Legendre quadrature on ln(1 + t/b), where the integrand is smooth for all parameters.
+    the fresh days so far. Gauss-Legendre quadrature over ln(1 + t/b), in which the integrand is smooth (t: days since
+    the visit).
     """
     y = np.asarray(gap, dtype=np.float64) / b
     log_y = np.log1p(y)
@@ -163,8 +165,8 @@ def compare_policies(pages: PageArrays, today: Expectation, *, policy: str) -> l
 
     pages: the fetched pages of one domain, at least one, with the bounds of their gaps.
     today: the expectation under the current policy.
-    Similarity is modeled in its steady state: the gap of a page is its mean time between changes times a factor that
-    is the same for all pages and uses the budget.
+    Similarity is modeled in its steady state: the gap of a page is its mean time between changes times a factor, which
+    is the same for all pages and results in that number of requests.
     """
     forecasts = [PolicyForecast(policy, is_today=True, expected=today)]
     if policy != VALUE_POLICY_NAME:

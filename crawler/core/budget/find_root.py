@@ -1,4 +1,4 @@
-"""Find where falling curves reach target values. All prices are solved with this search."""
+"""Find where falling curves reach target values, for example the price at which demand meets a budget."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ TINY, HUGE = 1e-300, 1e300
 
 
 def find_root(curve: Callable[[Floats], Floats], target: Floats, *, guess: Floats) -> Floats:
-    """Return the prices in [MIN_PRICE, MAX_PRICE] at which `curve` reaches `target`, element by element.
+    """Return the prices at which `curve` reaches `target`, element by element, limited to [MIN_PRICE, MAX_PRICE].
 
     curve: a non-increasing function of the prices with values of 0 or more; each value depends only on its own price.
     guess: the first trial.
@@ -39,8 +39,8 @@ def find_root(curve: Callable[[Floats], Floats], target: Floats, *, guess: Float
 class _Search:
     """Brackets around the roots, in ln price.
 
-    x: the current trial.  over, under: ln(curve / target) at `low` and at `high`.  was_over: whether the last trial was
-    above the target.
+    x: the current trial.  over, under: ln(curve / target) at `low` and at `high`, possibly halved (Illinois).
+    was_over: whether the last trial was above the target.
     """
 
     x: Floats

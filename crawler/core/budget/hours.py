@@ -17,9 +17,9 @@ DAY_MINUTES = 24 * 60
 WEEK_MINUTES = 7 * DAY_MINUTES
 MIN_SPEED, MAX_SPEED = 0.01, 100.0
 MAX_CHARS = 500
-# No request starts this shortly before closing, so that its response arrives in time even if it takes a full timeout.
+# No request starts this shortly before closing, so that even most slow responses arrive in time.
 CLOSING_MARGIN = timedelta(seconds=30)
-SEARCH_DAYS = 15  # a weekly opening may fall into the hour that daylight saving time skips
+SEARCH_DAYS = 15  # more than a week: a weekly opening may fall into the hour that daylight saving time skips
 EXAMPLE = "write them as in 'Mon-Fri 22:00-06:00 Europe/Vienna; Sat-Sun' or '22-06 x2; 06-22 x0.5 Europe/Vienna'"
 
 _TIMES = re.compile(r"(\d{1,2})(?::(\d{2}))?-(\d{1,2})(?::(\d{2}))?", re.ASCII)
@@ -83,8 +83,8 @@ def parse_hours(text: str) -> Hours:
 
     Entries are separated by ";". Each has days (Mon-Fri, Sat,Sun; default every day), times (22:00-06:00 or 22-06, past
     midnight into the next day; default the whole day) and a speed (x2: twice as many requests; x0: closed; default x1).
-    Where entries overlap, the later one applies; times without an entry are closed. One entry may name the time zone
-    (default UTC). Raise ValueError, with an example in the message, for anything else.
+    Where entries overlap, the later one applies; times without an entry are closed. Any entry may name the time zone of
+    all (default UTC). Raise ValueError, with an example in the message, for hours that are never open or other text.
     """
     if not text.strip():
         return ALWAYS

@@ -1,9 +1,8 @@
 """The ledger of a UTC day's budget: requests granted and used.
 
-A grant is a number of requests that a claim may use. Claiming a domain debits the granted requests; recording its
-visits refunds the unused ones. Grants are paced over the open hours of the day, slightly ahead of time, so that the
-last requests are granted while they can still be used. Grants never exceed the budget, even if the budget changes
-during the day.
+A grant is a number of requests that a worker may send. Granted requests are debited; unused ones are refunded. Grants
+are paced over the open hours of the day, slightly ahead of time, so that the last requests are granted while they can
+still be used. Nothing is granted beyond the current budget, which may change during the day.
 """
 
 import math
@@ -19,12 +18,12 @@ MIN_LEAD = 1.0  # requests; the first one is granted at the beginning of the day
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The debits of one UTC day. received_bytes: estimated by a claim, corrected when its visits are recorded."""
+    """The debits of one UTC day. received_bytes: estimated for a grant, corrected when its visits are recorded."""
 
     day: date
     requests: int = 0
     received_bytes: int = 0
-    floor_visits: int = 0  # visits below the shadow price; included in requests
+    floor_visits: int = 0  # as defined in core/freshness/selection.py; their requests are included in `requests`
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +93,12 @@ def count_receivable_bytes(ledger: Ledger, max_bytes: int, *, now: datetime, hou
 
 
 def debit_ledger(ledger: Ledger, requests: int, *, received_bytes: int = 0) -> Ledger:
-    """Return the ledger after a claim.
-
-    requests: at most count_grantable_requests.  received_bytes: an estimate, at most count_receivable_bytes.
-    """
+    """Return the ledger with these requests and bytes added."""
     return replace(ledger, requests=ledger.requests + requests, received_bytes=ledger.received_bytes + received_bytes)
 
 
 def settle_ledger(ledger: Ledger, refund: Refund, *, received_bytes: int = 0) -> Ledger:
-    """Return the ledger after visits are recorded or a claim is released.
-
-    received_bytes: all bytes received, debited before or not.
+    """Return the ledger after a refund and after bytes were received, debited before or not.
 
     A grant ends with its day, so a refund for another day is ignored, but the received bytes are still counted. A
     negative refund is a debit. The ledger never falls below 0.
@@ -119,9 +113,9 @@ def settle_ledger(ledger: Ledger, refund: Refund, *, received_bytes: int = 0) ->
 
 
 def count_floor_left(spent: int, budget: float, *, share: float, day_number: int) -> int:
-    """Return how many visits below the shadow price are still allowed today.
+    """Return how many floor visits (core/freshness/selection.py) are still allowed today.
 
-    spent: such visits today.  budget: requests per day.  share: the share of the budget for such visits.
+    spent: floor visits today.  budget: requests per day.  share: the share of the budget for floor visits.
     day_number: days since any fixed date; it spreads fractional visits, so that 0.25 a day becomes one every four days.
     """
     a_day, rounding = share * budget, 1e-6  # rounding errors can put a whole product slightly below

@@ -22,14 +22,14 @@ Flags = NDArray[np.bool_]
 class PageArrays:
     """Pages of one or many domains; arrays of equal length. Times in days.
 
-    a, b: the current change-rate estimate.  weight: see visit_value.compute_weights; for pages of many domains, also
-    multiplied by the importance of the domain.
+    a, b: the current change-rate estimate.  weight: see visit_value.compute_weights.  weight and importance are also
+    multiplied by the importance of the domain if the pages are from many domains.
     recall: the probability that the page's source of change signals reports a change.  ratio: recall divided by the
     noise (false signals per page and day).  signals_per_day: expected signals. All three are 0 without a source.
-    importance: the weight without the factor for change magnitudes; freshness is reported by it.
+    importance: how much a page counts in the reported freshness.
     requests, received_bytes: the mean cost of a visit.  min_interval, max_interval: bounds of the gap.
     domain: index from 0.  stands_for: the number of pages that this sampled page represents.
-    is_ruled: `max_interval` comes from a rule, or a revisit policy other than value, not from the domain.
+    is_ruled: `max_interval` is set by a page rule, or by a revisit policy that is no ValuePolicy.
     """
 
     a: Floats
@@ -79,7 +79,7 @@ def compute_gaps(pages: PageArrays, shadow_price: Numbers) -> Floats:
 
     Without a source of change signals, this is compute_due_gap. With one, a page ages by 1 - recall days per day, and
     each signal adds days, until the page is due. If one signal is not enough to make a page due, the mean speed is
-    accurate to about 25%; the price correction, which follows the real use of the budget, compensates for the rest.
+    accurate to about 25%.
     """
     full_gap = solve_gap(pages.a, pages.b, pages.weight, shadow_price)
     jump = np.minimum(_compute_jump(pages), np.minimum(full_gap, NEVER_DAYS))
@@ -88,9 +88,9 @@ def compute_gaps(pages: PageArrays, shadow_price: Numbers) -> Floats:
 
 
 def compute_ageing_days(pages: PageArrays, shadow_price: Numbers, gap: Floats) -> Floats:
-    """Return by how many days a page has aged before the signal that leads to its visit. gap: see compute_gaps.
+    """Return by how many days each page has aged before the signal that leads to its visit.
 
-    Without a source of change signals, this is the gap.
+    gap: the result of compute_gaps. Without a source of change signals, the result is the gap.
     """
     full_gap = solve_gap(pages.a, pages.b, pages.weight, shadow_price)
     jump = np.minimum(_compute_jump(pages), full_gap)
@@ -110,6 +110,6 @@ def compute_visits_per_day(pages: PageArrays, shadow_price: Numbers) -> Floats:
 
 
 def count_first_visits(pages: PageArrays, shadow_price: Numbers) -> Floats:
-    """Return how many unfetched pages have a first-visit value of at least the price per visit."""
+    """Return how many pages each entry stands for; 0 if the value of a first visit is below the price per visit."""
     value = compute_first_values(pages.a, pages.b, pages.weight, pages.max_interval)
     return np.where(value >= shadow_price, pages.stands_for, 0.0)

@@ -52,7 +52,8 @@ class PageSample:
     change magnitudes, and their number.
     silent_days: days of site activity since its last successful visit if no source has signaled a change since, else 0.
     weight: the weight for scheduling: importance mixed with an equal share.  share: the sampled share of the domain's
-    pages, above 0 and at most 1.  priors: the current priors.  source: the domain's best source of change signals.
+    pages, above 0 and at most 1.  priors: the current priors, by group.  costs: the cost of a visit, by request kind.
+    source: the domain's best source of change signals.
     """
 
     is_new: Flags
@@ -135,9 +136,9 @@ def compute_estimates(sample: PageSample, priors: Sequence[RateEstimate]) -> tup
 def compute_sample_moments(sample: PageSample) -> Moments:
     """Compute the moments of the fetched pages' change-rate estimates by group, scaled to the whole domain.
 
-    Pages without evidence count with their prior, as in expectation maximization; otherwise the pages that are
-    revisited first, which change most, would represent all pages. For the same reason the silence of a source of
-    change signals counts as evidence: pages with a signal are revisited first.
+    Pages without evidence count with their prior, as in expectation maximization. Days without a signal count as days
+    without a change, by the recall of the source. Otherwise the pages that are revisited first, because they change
+    most or have a signal, would represent all pages.
     """
     is_fetched = ~sample.is_new
     a, b = compute_estimates(sample, sample.priors)
@@ -175,9 +176,8 @@ def build_workload(
     """Build the workload of a domain: all pages that can be fetched, and the cost of a visit to each.
 
     min_interval_days, max_interval_days: the bounds for pages whose rules set none.  by_magnitude: weigh changes by
-    their magnitude.  revisit: the revisit policy; unless it is value, it fixes the gaps of fetched pages.
-    Pages with a shared schedule count once, as the canonical page. Visits that check the duplicates are rare, and the
-    price correction (shadow_price.update_price_correction) accounts for them.
+    their magnitude.  revisit: the revisit policy; unless it is a ValuePolicy, it fixes the gaps of fetched pages.
+    Pages with a shared schedule count once, as the canonical page. Visits that check duplicates are not counted.
     """
     a, b = compute_estimates(sample, priors)
     longest, shortest = sample.max_interval, sample.min_interval
@@ -211,7 +211,7 @@ def build_workload(
 
 
 def join_workloads(workloads: Sequence[Workload], importances: Sequence[float]) -> Workload:
-    """Join the workloads of many domains. The weights of the nth domain's pages are multiplied by importances[n]."""
+    """Join the workloads of many domains. importances: a factor on weight and importance of each domain's pages."""
     return Workload(
         fetched=_join_arrays([work.fetched for work in workloads], importances),
         unfetched=_join_arrays([work.unfetched for work in workloads], importances),

@@ -1,8 +1,9 @@
 """The shadow price that spends a budget. The plan computes it; the value of each visit is compared with it.
 
 Source: the Lagrange multiplier of Cho and Garcia-Molina, TODS 2003. With politeness caps, that of Kolobov, Peres,
-Lubetzky, Horvitz, "Optimal freshness crawl under politeness constraints", SIGIR 2019: a domain whose cap binds has its
-own price mu_h = max(mu, price at which it alone uses C_h), and sum_h min(C_h, demand_h(mu)) = R.
+Lubetzky, Horvitz, "Optimal freshness crawl under politeness constraints", SIGIR 2019: the price of domain h is the
+higher of the shared price mu and the price at which h alone uses its cap C_h. For the shared budget R, mu solves
+sum_h min(C_h, demand_h(mu)) = R.
 Demand assumes that a page is revisited as soon as the value of a visit, by its current estimate, reaches the price.
 """
 
@@ -23,12 +24,12 @@ DISCOVERY_DAYS = 1.0  # time in which a backlog of unfetched pages is fetched if
 MAX_RATE = 1e15  # a finite "no limit", so that shares of it are numbers
 BLEND_STEPS = 12  # of the bisection over the weight of bytes in the price
 FIRST_GUESS = 0.25  # of a price
-LONGEST_INTERVAL_SHARE = 0.05  # of the budget, for visits at the longest interval if no page is above the price
-FLOOR_VISITS_SHARE = 0.2  # of a day's budget, at most, for visits below the price
-CORRECTION_UP, CORRECTION_DOWN = 1.005, 1.02  # factors per step
+LONGEST_INTERVAL_SHARE = 0.05  # of the budget, to visit all pages at the longest interval
+FLOOR_VISITS_SHARE = 0.2  # of a day's budget, at most, for floor visits (core/freshness/selection.py)
+CORRECTION_UP, CORRECTION_DOWN = 1.005, 1.02  # factors on the price correction per hour
 USED_UP_SHARE = 0.98  # share of the allowed requests from which they count as used up
 MAX_CORRECTION = 1000.0  # bound of the correction and of its inverse
-FALL_PER_DAY = 4.0  # decrease of ln price per day while no page reaches the price
+FALL_PER_DAY = 4.0  # decrease of ln price while the requests of one day go to pages below the price
 
 Measure = Callable[[PageArrays], Floats]  # the cost of one visit to each page: requests, bytes, or a blend
 
@@ -43,7 +44,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """The guaranteed shares of a budget for discovery and revisits while they have work. The sum is at most 1."""
+    """The guaranteed shares of a budget for discovery and revisits while they have work."""
 
     discovery: float = 0.3
     refresh: float = 0.3
@@ -64,7 +65,7 @@ class Workload:
 def solve_shadow_price(work: Workload, budget: Budget, *, shares: Shares = DEFAULT_SHARES) -> ShadowPrice:
     """Solve the price in one domain at which the expected requests and bytes per day use up the budget.
 
-    budget: without requests that are not visits (robots.txt, sitemaps, audits, probes).
+    budget: for visits, without other requests such as robots.txt.
     Usually only requests or only bytes are scarce, and the other has price 0. If both are scarce, both have a price.
     """
     limits = np.array([budget.requests, min(budget.received_bytes, MAX_RATE)])
@@ -83,10 +84,8 @@ def solve_shadow_price(work: Workload, budget: Budget, *, shares: Shares = DEFAU
 def solve_shadow_prices(work: Workload, limits: Floats, budget: float, *, shares: Shares = DEFAULT_SHARES) -> Floats:
     """Solve the shadow price of a request in each domain if all domains share a budget.
 
-    limits: requests per day of each domain: the lower of its own budget and what politeness allows; inf for no limit.
-    A byte budget is expressed as the requests that the domain makes at its own shadow price.
-    budget: requests per day of all domains together; inf for no limit.
-    Neither includes requests that are not visits.
+    limits: the maximum requests per day of each domain.  budget: that of all domains together. Both are for visits
+    only; inf means no limit.
     """
     limits, budget = np.minimum(limits, MAX_RATE), min(budget, MAX_RATE)
     spend = partial(compute_spending, work, limits=limits, shares=shares)
@@ -112,11 +111,10 @@ def compute_spending(work: Workload, price: Floats, limits: Floats, *, shares: S
 
 
 def compute_longest_gap(pages: Numbers, requests_per_day: Numbers, *, max_interval: Numbers = 180.0) -> Floats:
-    """Return the longest interval, in days, that a budget affords for `pages` pages.
+    """Return the longest interval, in days, that a budget affords for `pages` pages; at least `max_interval`.
 
-    At most LONGEST_INTERVAL_SHARE of the budget is used for it if no page reaches the price. A result above
-    `max_interval` means that `max_interval` cannot be kept, which the plan reports. With a budget of 0, the interval is
-    practically infinite.
+    Visits to all pages at this interval use at most LONGEST_INTERVAL_SHARE of the budget. With a budget of 0, the
+    interval is practically infinite.
     """
     return np.asarray(np.maximum(max_interval, pages / np.maximum(LONGEST_INTERVAL_SHARE * requests_per_day, 1e-12)))
 
@@ -126,10 +124,10 @@ def update_price_correction(
 ) -> float:
     """Update the factor that corrects the solved price by the requests that were really used.
 
-    correction: the factor so far.  hours: since the last update; one step for each.  used, allowed: requests per hour.
+    correction: the factor so far.  hours: since the last update.  used, allowed: requests per hour.
     waiting: the number of visits that are due but were not granted.
-    The factor falls at once if requests were left over, because those are lost. It rises slowly, and only if more
-    visits wait than fit into the next hour: at a slightly low price, the budget still goes to the best visits.
+    The factor falls if requests were left over, because those are lost. It rises more slowly, and only if more visits
+    wait than fit into the next hour: at a slightly low price, the budget still goes to the best visits.
     """
     if used < USED_UP_SHARE * allowed:
         return float(max(correction / CORRECTION_DOWN**hours, 1 / MAX_CORRECTION))

@@ -1,4 +1,4 @@
-"""Revisit policies: by value, by the similarity of versions, or at a fixed interval. The user chooses per domain.
+"""Revisit policies: by value, by the similarity of versions, or at a fixed interval. Plugins can add others.
 
 Budgets, politeness, rules and bounds apply to all policies; a policy only chooses when the next visit is due.
 Sources: Dai's additions to Nutch, where the SimHash similarity of two versions sets the next interval, and the uniform
@@ -16,8 +16,8 @@ from crawler.core.freshness.visit_value import compute_interval
 from crawler.core.http.urls import Url
 
 LENGTHEN_FACTOR = 2.0  # on the interval after a visit without a change, in the first steps
-SETTLED_STEP = 0.25  # exponent of a step in the long run; with constant steps, the interval oscillates forever
-STEPS_TO_SETTLE = 4.0  # after this many more visits, a step is half as large
+SETTLED_STEP = 0.25  # exponent of LENGTHEN_FACTOR in the long run (1 at first): large steps would make it oscillate
+STEPS_TO_SETTLE = 4.0  # after this many more visits than two, the exponent is 1/2
 # A page that changes at random once in d days has changed after d days with probability 1 - 1/e. There, lengthening and
 # shortening must balance: (1 - 1/e) times this equals 1/e.
 SHORTEN_STEP = 0.582
@@ -75,7 +75,7 @@ class RevisitPolicy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ValuePolicy:
-    """Revisit a page when the value of a visit reaches its shadow price. Claims check again at the current price."""
+    """Revisit a page when the value of a visit reaches its shadow price."""
 
     fixed_interval: ClassVar[timedelta | None] = None
 
@@ -139,7 +139,7 @@ def _expect_period(visit: VisitResult) -> timedelta:
 
 
 def _compute_difference_ratio(visit: VisitResult) -> float:
-    """Return the ratio of the distance of the two versions to the usual distance, within bounds."""
+    """Return the ratio of the distance of the two versions to the usual distance, within bounds; 1 if unknown."""
     if visit.distance_bits is None:
         return 1.0
     usual_bits = float(convert_magnitude_to_bits(visit.usual_magnitude))

@@ -3,9 +3,9 @@
 Groups are URL templates of a domain. Templates with few pages shrink toward their domain, domains toward the domains of
 their kind (by public suffix, because government sites change at other rates than shops), and kinds toward all domains.
 
-The store keeps the *evidence* of a page (a - a0, b - b0): what its own visits added to the prior of its group. Both
-numbers are 0 for a page without revisits, and never negative. The current estimate is the evidence plus the current
-prior of the group, so a refitted prior applies to every page without an update of any page.
+The store keeps the *evidence* of a page: what its own visits added to the prior (a0, b0) of its group. Both numbers are
+0 for a page without revisits, and never negative. The current estimate (a, b) is the evidence plus the current prior
+of the group, so a refitted prior applies to every page without an update of any page.
 Sources: Cho and Ntoulas, VLDB 2002 (inference from a sample of a site); Minka, "Estimating a Gamma distribution", 2002
 (the fit); Buehlmann and Straub, "Glaubwuerdigkeit fuer Schadensaetze", 1970 (credibility: the weight of a domain in its
 kind); Cho and Garcia-Molina, "The evolution of the web and implications for an incremental crawler", VLDB 2000 (pages
@@ -31,17 +31,17 @@ MAX_SHAPE = 20.0  # of a prior; above, visits hardly count
 TEMPLATE_CACHE_SIZE = 8192  # URLs; each template is needed several times while its page is recorded
 MAX_TEMPLATES = 256  # per domain; pages of further templates share the group OTHER_TEMPLATES
 OTHER_TEMPLATES = "*"
-MAX_LITERAL_FOLDERS = 2  # the first folders of a path are the section of a site and are kept; deeper ones become "*"
-MAX_FOLDERS = 5
+MAX_LITERAL_FOLDERS = 2  # the first folders of a path are the section of a site; deeper ones become "*"
+MAX_FOLDERS = 5  # further folders are omitted
 MAX_PARAMETERS = 3  # in the query
 NO_KIND = ""  # for an IP address or a name without a public suffix
 ALL_KINDS = "*"  # all domains together
 # Second-level labels of country domains that say what a site is, and their kinds.
 KIND_BY_LABEL = {label: label for label in ("com", "edu", "gov", "mil", "net", "org")}
 KIND_BY_LABEL |= {"ac": "edu", "co": "com", "gob": "gov", "gouv": "gov", "govt": "gov"}
-REGION_SUFFIXES = frozenset({"co.us", "co.it"})  # Colorado and Como
+REGION_SUFFIXES = frozenset({"co.us", "co.it"})  # Colorado and Como, not commercial sites
 
-WORD = re.compile(r"[A-Za-z][A-Za-z_.~-]{0,23}")  # excludes digits, hashes and long slugs
+WORD = re.compile(r"[A-Za-z][A-Za-z_.~-]{0,23}")  # excludes digits and long slugs
 EXTENSION = re.compile(r"\.([A-Za-z][A-Za-z0-9]{0,4})$")
 
 Groups = NDArray[np.intp]
@@ -137,7 +137,7 @@ def shrink_moments(groups: Moments, toward: Moments, *, shrinkage_pages: float =
 def fit_priors(groups: Moments) -> tuple[Floats, Floats]:
     """Fit (a0, b0) of each group: the Gamma with these moments, with a0 limited to [MIN_SHAPE, MAX_SHAPE].
 
-    The mean is always kept. This is one step of expectation maximization: repeated daily on the estimates that the last
+    The mean is always kept. This is one step of expectation maximization: repeated on the estimates that the last
     priors gave, it converges to the maximum of the marginal likelihood.
     """
     spread = np.maximum(np.log(groups.rate) - groups.log_rate, 1e-9)
@@ -152,7 +152,7 @@ def compute_prior_moments(prior: RateEstimate) -> Moments:
 
 
 def fit_kind_prior(kind: Moments | None, *, everywhere: Moments) -> RateEstimate:
-    """Fit the prior of a domain without pages. kind, everywhere: see refit_priors."""
+    """Fit the prior of a kind of site, which applies to its new domains. kind, everywhere: see refit_priors."""
     a, b = fit_priors(_shrink_kind(kind, everywhere))
     return RateEstimate(float(a), float(b))
 

@@ -1,9 +1,9 @@
-"""Select the pages that a claim dispatches, from the heads of the due index and of the discovery order.
+"""Select the pages to fetch now, from the heads of the due index and of the discovery order.
 
 Due times only order an index; the value at the current estimate and price decides. So a stored due time may be
 outdated, which only costs one more read.
-A *floor visit* is a visit below the price to a page that has reached its longest interval. A limited share of the
-budget is used for floor visits.
+A *floor visit* is a visit below the price to a page that has reached its longest interval, or, without a budget, to a
+dead link. A limited share of a budget is used for floor visits.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,18 +23,19 @@ from crawler.core.freshness.visit_value import (
     compute_weights,
 )
 
-# The score of a page is its value over its price. From this score on, a page is selected; below 1 to save a write.
+# The score of a page is the value of a visit over its price, or the time since the last visit over a policy's gap. From
+# this score on, a page can be selected. It is below 1, because a page that is almost due would have to be rescheduled.
 MIN_SCORE = 0.98
 MIN_DELAY_DAYS = 1 / 1440  # a rescheduled page is not read again within a minute
 DUE_TOLERANCE = 0.02  # share of the gap; a due time that moves by less is not rewritten
 FLOOR_RETRY_DAYS = 1.0  # delay of floor visits beyond today's share of the budget
 CHECK_SHARE = 0.03  # of a budget, for visits to dead links, and the same for checks of duplicates
-DEAD_LINK_FACTOR = 1e-6  # on a dead link's score if there is no budget; it puts the link behind all other pages
+DEAD_LINK_FACTOR = 1e-6  # on a dead link's lateness; it puts the link behind all other pages
 MAX_CHECK_WAIT_DAYS = 180.0  # for a check without a slot, because the budget may grow
 NEVER_DAYS = 1e6  # a page that must wait this long is never due
 ROUNDING = 0.5 + 1e-6  # shares of slots are rounded; rounding errors can put a whole product slightly below
-# Share of fetched pages in a window of the due index that are selected or leave the index; below this share, the next
-# window, whose pages are due later, is not read.
+# Share of fetched pages in a window of the due index that can be selected, wait for a check, or leave the index. Below
+# this share, the next window, whose pages are due later, is not read.
 MIN_YIELD = 0.05
 SCORE_TOLERANCE = 1e-3  # relative; among equal scores, the longest overdue page comes first
 
@@ -46,18 +47,18 @@ Indices = NDArray[np.intp]
 class Candidates:
     """Pages at the head of the due index or of the discovery order: arrays of equal length. Times are in days.
 
-    a, b: the current change-rate estimate.
+    a, b: the current change-rate estimate.  weight: see visit_value.compute_weights.
     shadow_price: the minimum value of this visit in importance x days: the domain's price times the cost of the visit.
-    min_interval, max_interval: bounds of the time since the last successful visit. A fetched page with rule `once` has
-    NEVER_DAYS in both.  unseen: since the last successful visit; meaningless for an unfetched page.
+    min_interval, max_interval: bounds of the time since the last successful visit; NEVER_DAYS for a page that a rule
+    `once` excludes from revisits.  unseen: since the last successful visit; meaningless for an unfetched page.
     due_in: until the stored due time; below 0 if overdue.
     is_requested: visited at any price, for a RequestReason.
-    is_timed: due at a fixed time (retry, gone, moved, excluded): never selected before, never rescheduled.
+    is_timed: due at its stored time, whatever its value (retry, gone, moved, excluded, duplicate).
     is_dead: gone, moved, or never a page.  is_duplicate: follows the schedule of its canonical page. When due, both are
     visited within their share of a budget; without a budget, dead links come last, as floor visits.
-    is_ruled: a rule sets the longest interval; then the visit counts as above the price, and is not a floor visit.
+    is_ruled: a rule sets the longest interval; a visit at this interval is not a floor visit.
     cash: a number by which unfetched pages are ordered, highest first.  gap: from the last successful visit to the next
-    one by a revisit policy other than value; else NaN.  phase: the share of its gap that a page with only one visit
+    one by a policy that is no ValuePolicy; else NaN.  phase: the share of its gap that a page with only one visit
     waits (visit_value.compute_phase); else 1.  activity_ahead: days by which site activity is ahead of the calendar
     since the last successful visit.  recall, signal_days_ahead: the probability that a change would have been signaled,
     and the days that signals add to the age of the page; 0 without a source.
@@ -89,7 +90,7 @@ class Candidates:
 class DayBudget:
     """A domain's budget. per_day: requests, of which dead links and duplicates get CHECK_SHARE each.
 
-    floor_left: the number of visits below the price that are still allowed today.
+    floor_left: the number of floor visits that are still allowed today.
     """
 
     per_day: float
@@ -121,7 +122,8 @@ class CandidateColumns:
 
     terms: many pages share one object.  magnitude_factor: the factor on importance for change magnitudes.
     signals: the signals about each page since its last successful visit, per source (VisitTerms.sources).
-    request_reason: values of RequestReason; a page with rule `once` is only revisited for PRIORITY_REQUESTS.
+    has_version: a version is stored.  request_reason: of RequestReason; a page with rule `once` is only revisited for
+    PRIORITY_REQUESTS.
     """
 
     terms: Sequence[VisitTerms]
@@ -203,13 +205,13 @@ def select_pages(
     """Select pages whose value reaches their price, by score. Reschedule the others to the time when it will.
 
     slots: the maximum number of pages.  discovery_share, refresh_share: the guaranteed shares of slots for unfetched
-    pages (at any price) and for revisits (at the price) while there are any. The other slots go to the higher score,
-    and slots left over to unfetched pages. If any page is unfetched or due, at least one is chosen.
-    slots_before: the slots of all earlier calls; needed to add up fractions of slots over small batches.
+    pages (at any price) and for revisits while there are any. The other slots go to the higher score, and slots left
+    over to unfetched pages.
+    slots_before: the slots of earlier calls; needed to add up fractions of slots over small batches.
     budget: None means no limit.
     last_window: the index of the first candidate of the window of the due index that was read last.
-    fills_slots: fill slots left over with the pages with the highest score, due or not.
-    Unfetched pages are ordered by cash, which makes the OPIC estimates converge.
+    fills_slots: fill slots left over with pages below their price, by score.
+    Unfetched pages are chosen by `cash`, requested ones first.
     """
     scores = _compute_scores(head)
     is_fetched = ~head.is_unfetched
@@ -220,7 +222,7 @@ def select_pages(
     ready = is_fetched & ~head.is_dead & np.where(head.is_timed, head.due_in <= 0, scores >= MIN_SCORE)
     ready = is_check_due | (ready & ~is_check_postponed)
     below = is_fetched & ~ready & ~is_check_postponed & (~head.is_timed | head.is_dead)
-    # Floor visits are ordered by lateness, not by value, and dead links come last.
+    # Floor visits are ordered by lateness if it exceeds their score, and dead links come last.
     lateness = _compute_lateness(head)
     floor = _choose_floor_visits(head, below, lateness, floor_left=None if budget is None else budget.floor_left)
     scores = np.where(floor, np.where(head.is_dead, lateness, np.maximum(scores, lateness)), scores)
@@ -261,7 +263,7 @@ def select_requested_first(
     requested_only: int = 0,
     last_window: int = 0,
 ) -> Selection:
-    """Select the pages that a user has requested first, then others.
+    """Select requested pages first, then others.
 
     requested: the rank of each requested page, highest first; 0 for other pages.  select_others: calls `select_pages`
     with the other pages, the slots left for them, and the index of the first one in the last window.
@@ -281,13 +283,13 @@ def _take(head: Candidates, pages: Indices) -> Candidates:
 
 
 def _is_window_productive(is_fetched: Flags, is_useful: Flags, never: Indices, *, start: int) -> bool:
-    """Return whether enough fetched pages of a window are selectable, or leave the due index forever."""
+    """Return whether enough fetched pages of a window are useful or leave the due index forever (MIN_YIELD)."""
     useful_pages = int(is_useful[start:].sum() + (never >= start).sum())
     return useful_pages > 0 and useful_pages >= MIN_YIELD * int(is_fetched[start:].sum())
 
 
 def _compute_scores(head: Candidates) -> Floats:
-    """Return the score of each page; 0 before the minimum interval has passed, inf for a requested page."""
+    """Return the score of each page; 0 for a fetched page before its minimum interval, inf for a requested page."""
     waited = head.unseen / head.phase
     aged = (1 - head.recall) * np.maximum(waited + head.activity_ahead, 0.0) + head.signal_days_ahead
     a, b, weight, ahead, longest = head.a, head.b, head.weight, head.signal_days_ahead, head.max_interval
@@ -304,7 +306,7 @@ def _compute_scores(head: Candidates) -> Floats:
 def _schedule_checks(
     head: Candidates, slots: int, slots_before: int, budget: DayBudget | None
 ) -> tuple[Flags, Flags, Floats]:
-    """Return which due dead links and duplicates get a slot, which do not, and the days that the latter wait."""
+    """Return which due dead links and duplicates get a slot by a budget, which do not, and the days these wait."""
     is_due, is_postponed = np.zeros_like(head.is_dead), np.zeros_like(head.is_dead)
     wait_days = np.zeros_like(head.due_in)
     if budget is None:
@@ -351,7 +353,7 @@ def _sort_by_score(pages: Indices, scores: Floats, *, overdue: Floats) -> Indice
 def _guarantee_slots(slots: int, slots_before: int, discovery_share: float, refresh_share: float) -> tuple[int, int]:
     """Return the guaranteed slots of unfetched pages and of revisits.
 
-    Over any number of slots, each gets its share with an error of less than two slots. The sum never exceeds `slots`.
+    If the shares add up to at most 1, each gets its share with an error of less than two slots.
     """
     firsts, both = (
         int(share * (slots_before + slots) + ROUNDING) - int(share * slots_before + ROUNDING)
@@ -402,7 +404,7 @@ def _compute_gaps(head: Candidates, at: Indices) -> Floats:
 
 
 def _reschedule_pages(head: Candidates, pages: Flags) -> tuple[Indices, Floats]:
-    """Return the pages whose stored due time is outdated, and the days until their value reaches the price."""
+    """Return the pages with outdated stored due times, and the days until they are due, or FLOOR_RETRY_DAYS if due."""
     at = np.flatnonzero(pages)
     gap = _compute_gaps(head, at)
     days_left = gap - head.unseen[at]
@@ -417,7 +419,7 @@ def find_outdated_due_times(head: Candidates) -> tuple[Indices, Floats]:
     """Return the fetched pages whose stored due time differs from the current one, and the days until they are due.
 
     Days of 0 or less: the value reaches the price already, or the longest interval has passed.  inf: never due.
-    A page that is overdue by both keeps its stored due time.
+    A page that is overdue by both times keeps its stored due time.
     """
     at = np.flatnonzero(~head.is_unfetched & ~head.is_timed & ~head.is_requested)
     gap = _compute_gaps(head, at)

@@ -1,7 +1,7 @@
-"""Shared schedules: of several pages with the same main text, only the canonical page is visited; duplicates follow it.
+"""Shared schedules: of several pages with the same main text, only the canonical page is visited regularly.
 
-Pages qualify if their texts were equal over several visits to each, or if their URLs show that they are copies.
-Duplicates are checked occasionally.
+The others, its duplicates, are checked occasionally. Pages qualify if their texts were equal over several visits to
+each, or if their URLs show that they are copies.
 """
 
 import re
@@ -54,8 +54,7 @@ def derive_stem(url: Url) -> str:
 
 
 def pair_duplicates(candidates: Iterable[DuplicateCandidate]) -> list[SharedPair]:
-    """Return pairs of pages with the same text that are both settled, or have the same stem.
-
+    """Return pairs of pages with the same text that have the same stem, or stems of settled pages.
     The canonical page is the one that is canonical already, or else the most important. It never becomes a duplicate.
     """
     by_text = defaultdict(list)
@@ -81,10 +80,10 @@ def _group_by_stem(candidates: Sequence[DuplicateCandidate]) -> Iterable[list[Du
 def compute_test_time(
     now: datetime, *, due_at: datetime, longest: timedelta, is_copy: bool = False, since_visit: timedelta = timedelta(0)
 ) -> datetime:
-    """Return when a duplicate is checked next, never before due_at. The wait of a copy doubles with each check.
+    """Return when a duplicate is checked next, never before due_at.
 
-    due_at: when the page is due by its own estimate.  longest: the longest wait.  is_copy: see SharedPair.
-    since_visit: the time since the visit before this check.
+    due_at: when the page is due by its own estimate.  longest: the longest wait.  is_copy: see SharedPair; the wait of
+    a copy at least doubles with each check.  since_visit: the time since the visit before this check.
     """
     wait = TEST_GAP_FACTOR * (due_at - now)
     if is_copy:

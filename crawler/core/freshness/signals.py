@@ -3,7 +3,7 @@
 Signals affect the probability that a page is fresh, the value of a visit, and what a visit reveals about the rate.
 
 The model of Busa-Fekete et al., WWW 2025: a page changes at random, `rate` times a day. Its source signals each change
-with probability `recall`, and also sends `noise` false signals per page and day. At time t and n signals after a visit
+with probability `recall`, and also sends `noise` false signals per page and day. t days and n signals after a visit,
 
     P(fresh) = exp(-(1 - recall) rate t) (noise / (noise + recall rate))^n.
 
@@ -63,7 +63,7 @@ class ChangeSignal:
 class SourceQuality:
     """The quality of one source in one domain.
 
-    recall: the probability that it signals a change, 0 to 1.  noise: false signals per page and day, above 0.
+    recall: the probability that it signals a change, 0 to 1.  noise: false signals per page and day; 0 in NO_SOURCE.
     liveliness: recent signals relative to the usual number, 0 to 1.  per_day: recent signals per page and day.
     """
 
@@ -98,7 +98,7 @@ class SignalState:
     ratio: Numbers
 
 
-NO_SOURCE = SourceQuality(recall=0.0, noise=0.0)  # and no signals
+NO_SOURCE = SourceQuality(recall=0.0, noise=0.0)  # stands for a domain without a source
 
 
 def combine_signals(
@@ -156,16 +156,16 @@ def _find_strongest(counts: Sequence[int], sources: Sequence[SourceQuality], rat
 
 
 def compute_days_ahead(a: Numbers, b: Numbers, signals: SignalState) -> Floats:
-    """Return the days that signals add to the age of pages, so that P(fresh) is (noise / (noise + recall a/b))^n."""
+    """Return the days that n signals add to the age of pages, so that P(fresh) is (noise / (noise + recall a/b))^n."""
     exponent = signals.count * np.log1p(signals.ratio * a / b) / a
     return np.asarray(b * np.expm1(np.minimum(exponent, MAX_EXPONENT)))
 
 
 def compute_aged_days(a: Numbers, b: Numbers, unseen: Numbers, signals: SignalState) -> Floats:
-    """Return the days without any source after which a change would be as likely. unseen: days since the last visit.
+    """Return the days without any source after which a change would be as likely. unseen: days t since the last visit.
 
-    With an estimated rate, silence is also evidence of a slow page. P(fresh) is the mean of exp(-l t) over the mean of
-    exp(-recall l t) (1 + ratio l)^n; this is exact for up to one signal, and ((b + recall t)/(b + t))^a without any.
+    With an estimated rate l, silence is also evidence of a slow page. After n signals, P(fresh) is the mean of
+    exp(-l t) over that of exp(-recall l t) (1 + ratio l)^n. The result is exact for up to one signal.
     """
     unseen = np.maximum(unseen, 0.0)
     silent_b = b + signals.recall * unseen
@@ -185,12 +185,12 @@ def compute_page_aged_days(
 
 
 def learn_changed_with_signals(a: Numbers, b: Numbers, gap: Numbers, signals: SignalState) -> tuple[Floats, Floats]:
-    """Return (a, b) after visits that found a change within `gap` days with these signals.
+    """Return (a, b) after visits that found a change within `gap` days (t) with these signals (n).
 
     The likelihood of the rate l, given the change and the signals, is exp(-r l t) (1 + ratio l)^n - exp(-l t) with
     recall r. Visits caused by signals are not a random sample of gaps, because such a gap ends due to a change. But the
     decision to visit depends only on the signals, so the likelihood is the same as for visits at fixed times. Without a
-    change it is exp(-l t), so learn_unchanged applies.
+    change it is proportional to exp(-l t), so learn_unchanged applies.
     Expanded, the power gives one Gamma for each number of true signals among the n. The result is the Gamma with the
     mean and mean logarithm of this mixture, as in learn_changed. In addition, evidence only grows, and b grows by at
     least recall times the gap: changes without exposure time on some pages would make refitted priors diverge.

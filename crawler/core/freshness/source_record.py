@@ -106,8 +106,8 @@ def update_record(
 ) -> SourceRecord:
     """Return the record after a visit to a page.
 
-    estimate_before: the page's estimate before the visit.  gap_days: days since the last successful visit.
-    signals: the signals of this source since then.
+    estimate_before: the page's estimate before the visit.  gap_days: days of site activity since the last successful
+    visit.  signals: the signals of this source since then.
     """
     count, decay, gap_days = min(signals, MAX_COUNTED), 1 - 1 / VISITS_REMEMBERED, max(gap_days, 0.0)
     estimate, rate = record.estimate, estimate_before.rate_per_day
@@ -133,7 +133,7 @@ def update_record(
 
 
 def record_arrivals(record: SourceRecord, *, days: float, pages: float, signals: float = 0.0) -> SourceRecord:
-    """Return the record after `days` more days with `signals` signals about `pages` pages."""
+    """Return the record after `days` more days with `signals` signals. pages: the pages they could be about."""
     memories = ARRIVALS_REMEMBERED_DAYS, USUAL_REMEMBERED_DAYS
     decay, usual_decay = (float(np.exp(-max(days, 0.0) / remembered)) for remembered in memories)
     return replace(

@@ -18,15 +18,15 @@ class RequestReason(IntEnum):
     BY_USER = 1
     BY_AUDIT = 2  # part of a random sample
     BY_CANONICAL = 3  # the canonical page of its shared schedule changed
-    BY_URL = 4  # a user named this page; it comes before all others
-    TO_CONFIRM = 5  # to confirm a first 404; it comes before all others once it is due
+    BY_URL = 4  # a user named this page
+    TO_CONFIRM = 5  # to confirm a first 404
     TO_RENDER = 6  # stored without the content that its scripts add; a browser should render it
     BY_DEADLINE = 7  # a reason that is never stored: new content was withheld for MAX_WITHHELD (core/soft_errors.py)
     BY_LIST = 8  # a sitemap or feed lists this URL, which was never a page so far
 
 
 USER_REQUESTS = frozenset({RequestReason.BY_USER, RequestReason.BY_URL})
-PRIORITY_REQUESTS = USER_REQUESTS | {RequestReason.TO_CONFIRM}  # these visits are not paced and come before all others
+PRIORITY_REQUESTS = USER_REQUESTS | {RequestReason.TO_CONFIRM}  # not paced and before all others, highest number first
 
 
 @dataclass(frozen=True, slots=True)

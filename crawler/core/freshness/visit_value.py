@@ -3,9 +3,8 @@
 Source: the marginal gain in importance-weighted freshness, from Cho and Garcia-Molina, "Effective page refresh policies
 for Web crawlers", TODS 2003, with the threshold form of Azar et al., PNAS 2018; averaged over the Gamma posterior.
 
-Formulas take float arrays: a and b of the estimate, weight w, and times in days. For formulas that every visit needs,
-there is also a function for one page, because scalars are faster. If a site is more active than usual by a factor m,
-its estimates are (a, b / m).
+Formulas take float arrays: a and b of the estimate, weight w, and times t in days; y is t/b. For formulas that every
+visit needs, there is also a function for one page, because scalars are faster.
 """
 
 import math
@@ -22,7 +21,7 @@ SERIES_BELOW = 1e-3  # of (a + 1) y; below, the closed form of the gain cancels,
 EPSILON = 1e-300  # avoids 0/0 where expm1(x)/x has the limit 1
 MAX_LOG_Y = 27.6  # a gap of 10^12 times b counts as never
 TINY_TARGET = 1e-12  # a target that is reached at once
-LARGE_ARRAY = 1000  # elements
+LARGE_ARRAY = 1000  # elements; in larger arrays, the solver drops those that have converged
 MAX_STEPS = 60  # of the solver
 MAX_STEP = 3.0  # of ln y
 EXACT_STEP = 1e-4  # the error after a step this short is about its cube
@@ -57,7 +56,7 @@ def compute_page_gain(a: float, y: float) -> float:
 
 
 def compute_values(a: Numbers, b: Numbers, weight: Numbers, unseen: Numbers) -> Floats:
-    """Return the value of a visit now, in importance x days of freshness gained over a later visit: w b g_a(t/b)."""
+    """Return the value of a visit now, in importance x days of freshness gained over a later one: w b g_a(unseen/b)."""
     return np.asarray(weight * b * compute_gain(a, np.maximum(unseen, 0.0) / b))
 
 
@@ -71,7 +70,7 @@ def compute_first_values(a: Numbers, b: Numbers, weight: Numbers, longest: Numbe
 
 
 def compute_fresh_days(a: Numbers, b: Numbers, gap: Numbers) -> Floats:
-    """Return the days of a `gap` in which a copy is expected to be fresh: b [(1 + y)^(1 - a) - 1]/(1 - a)."""
+    """Return the days of a gap t in which a copy is expected to be fresh: b [(1 + y)^(1 - a) - 1]/(1 - a)."""
     log_y = np.log1p(np.maximum(gap, 0.0) / b)
     x = (1 - a) * log_y + EPSILON
     return np.asarray(b * log_y * (np.expm1(x) / x))

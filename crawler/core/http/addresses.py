@@ -1,4 +1,4 @@
-"""Private network addresses. The user's own servers there are crawled without delay; no public page may lead there."""
+"""Private network addresses. Requests to them need the user's permission."""
 
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
 FIRST_BACKOFF = timedelta(seconds=30)
-MIN_BACKOFF = timedelta(seconds=1)  # Retry-After: 0 does not disable the back-off
+MIN_BACKOFF = timedelta(seconds=1)  # even if the maximum back-off is shorter
 
 
 def parse_retry_after(value: str | None, *, now: datetime, server_date: str | None = None) -> timedelta | None:

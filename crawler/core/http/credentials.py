@@ -1,7 +1,7 @@
 """Credentials of a domain: headers, authentication, a login, a proxy. Secrets are given by reference.
 
 A reference names where a secret is stored (env:NAME, block:NAME). Only references are entered, stored and displayed.
-Error messages do not repeat the input, because it may be a secret that the user entered instead of a reference.
+Error messages do not repeat values, because they may be secrets that the user entered instead of references.
 """
 
 import base64

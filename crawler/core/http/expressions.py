@@ -66,7 +66,7 @@ class Expression:
 
 def compile_any_of(texts: Iterable[str]) -> "re2._Regexp":
     """Return an expression that finds any of many texts."""
-    import re2  # noqa: PLC0415  as below
+    import re2  # noqa: PLC0415  see _compile
 
     # Sorted, so that texts with a common prefix become one branch.
     any_of_them = re2.compile("|".join(map(re2.escape, sorted(texts))), _build_options(MEMORY_BYTES))
@@ -95,7 +95,7 @@ def _compile(text: str) -> "tuple[re2._Regexp | None, str]":
 
 
 def _build_options(memory_bytes: int) -> "re2.Options":
-    import re2  # noqa: PLC0415  as above
+    import re2  # noqa: PLC0415  see _compile
 
     options = re2.Options()
     options.max_mem, options.log_errors = memory_bytes, False

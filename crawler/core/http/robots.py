@@ -71,7 +71,7 @@ class RobotsRules:
         """Return whether the agent may request a URL. The longest matching pattern decides; Allow wins a tie.
 
         agent: a product token ("recrawl"), in any case. Only the group with this name applies, or else the group "*".
-        Takes a few microseconds for any number of rules (RuleIndex).
+        robots.txt itself is always allowed.
         """
         group = self._find_group(agent)
         if not group.rules:

@@ -1,9 +1,9 @@
 """Find the rule of a robots.txt that decides about a path, in bounded time for any file and path.
 
 By RFC 9309, the longest matching pattern decides. Prefix patterns are found by bisection. Of the wildcard patterns,
-only those that may match are tried: each is indexed by the rarest run of characters that it requires. The number of
-steps is limited. If a path needs more than MAX_STEPS, it counts as disallowed: it is safer not to request a page
-than to miss a rule among thousands that almost match.
+only those that may match are tried: each is indexed by a rare start, end or run of characters that it requires. The
+number of steps is limited. A path that needs more counts as disallowed: it is safer not to request a page than to miss
+a rule among thousands that almost match.
 """
 
 import re
@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from crawler.core.http.expressions import compile_any_of
 
-MAX_STEPS = 48  # searches for a part of a pattern, about 0.1 us each: 5,000 links take less than 50 ms
+MAX_STEPS = 48  # searches per path, and more for a long one, about 0.1 us each: 5,000 links take less than 50 ms
 MIN_INDEXED_WILDCARDS = 4  # fewer wildcard patterns are tried one by one
 MAX_CHEAP_SEARCH = 4000  # length of a path times length of a part; a longer search counts as several steps
 # By the length of a run: how many times more paths contain it, or end with it, than contain a run of four characters.
@@ -182,7 +182,7 @@ class _WildcardIndex:
         self._runs = [(size, numbers, compile_any_of(numbers)) for size, numbers in _group_by_size(runs)]
 
     def find_candidates(self, path: str, max_steps: int) -> list[int] | None:
-        """Return the numbers of patterns that may match the path, in order; None if there are more than `max_steps`."""
+        """Return the numbers of patterns that may match the path, in order; None if they are too many for max_steps."""
         candidates = list(self._always)
         for size, numbers in self._starts:
             candidates += numbers.get(path[:size], ())
@@ -232,7 +232,7 @@ def _round_down_to_power(text: str) -> int:
 def _expand_rules(rules: Iterable[tuple[bool, str]], *, literal_dollars: bool) -> Iterator[tuple[bool, str, bool]]:
     """Yield for each rule whether it allows, its normalized pattern, and whether the path must end with it.
 
-    A rule that allows index.html also allows the folder.
+    A rule that allows index.html also allows the folder.  literal_dollars: see RuleIndex.
     """
     for allows, rule_text in rules:
         pattern = f"/{rule_text}" if rule_text.startswith(("http://", "https://")) else rule_text

@@ -8,7 +8,7 @@ from statistics import median
 
 BASELINE_PERIOD = timedelta(days=14)
 ENOUGH_HOURS = 24  # hours with visits in a usable baseline
-ENOUGH_VISITS = 10  # visits in an hour with a usable median latency
+ENOUGH_VISITS = 10  # visits in an hour with a usable median latency; in an earlier hour, with a usable error share
 MIN_ERRORS = 5  # in an anomaly
 MAX_CHANCE = 1e-4  # probability of this many errors at the usual error share: expected in one hour a year
 MIN_FACTOR = 2.0  # an error share or latency of less than twice the usual one does not matter
@@ -40,10 +40,10 @@ class TrafficHour:
 def describe_anomaly(hour: TrafficHour, before: Sequence[TrafficHour]) -> str:
     """Return why the traffic of an hour is an anomaly, in a sentence; empty if it is not, or without enough baseline.
 
-    before: the hours with visits in BASELINE_PERIOD.
-    Errors are an anomaly if the probability of so many is below MAX_CHANCE (binomial tail), their share is at least
-    twice the usual one, and no earlier hour with ENOUGH_VISITS had such a share. Latency is an anomaly if it is at
-    least twice the usual one, and at least MIN_DEVIATIONS deviations above it.
+    before: the hours with visits in the BASELINE_PERIOD before it.
+    At least MIN_ERRORS errors are an anomaly if the probability of so many is below MAX_CHANCE (binomial tail), their
+    share is at least twice the usual one, and no earlier hour with ENOUGH_VISITS had such a share. Latency in an hour
+    with ENOUGH_VISITS is an anomaly if it is at least twice and MIN_DEVIATIONS deviations above the usual one.
     """
     usual = [each for each in before if each.visits]
     if len(usual) < ENOUGH_HOURS or not hour.visits:

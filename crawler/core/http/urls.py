@@ -69,9 +69,9 @@ def normalize_url(text: str, *, base: Url | None = None) -> Url | None:
     """Return the normal form of a link's target, or None if it cannot be crawled.
 
     URLs are parsed as in browsers (WHATWG). Removed: the fragment, a default port, the final dot of a host, an empty
-    query, tracking parameters. Escapes of unreserved characters are decoded, other escapes are in upper case (RFC 3986,
-    6.2.2). The order of the query and the case of path and query are significant and are kept.
-    None: another scheme, credentials in the URL, an invalid host, more than MAX_URL_BYTES, or not a URL.
+    query, tracking parameters. If no escape is broken, those of unreserved characters are decoded; the others are in
+    upper case (RFC 3986, 6.2.2). The order of the query and the case of path and query are kept.
+    None: another scheme, credentials in the URL, an invalid host, too long (MAX_INPUT_CHARS, MAX_URL_BYTES), or no URL.
     Invariant: normalize_url(u) == u for every result u, in printable ASCII.
     """
     text = text.partition("#")[0]

@@ -8,16 +8,16 @@ import numpy.typing as npt
 from crawler.core.opic.opic import VIRTUAL_PAGE_SHARE
 
 TOLERANCE = 1e-9
-MAX_ROUNDS = 500  # each reduces the error by the factor 1 - VIRTUAL_PAGE_SHARE
+MAX_ROUNDS = 500  # each multiplies the error by at most 1 - VIRTUAL_PAGE_SHARE
 
 
 def compute_popularity(domains: Sequence[int], flows: Mapping[tuple[int, int], float]) -> dict[int, float]:
     """Return the importance of each domain from links between domains (mean 1).
 
     domains: distinct ids.  flows: by source and target domain, the importance that pages of the source pass to pages of
-    the target, above 0, in any unit; a domain's cash is distributed in these proportions. Flows within a domain are
-    ignored. The graph fits into memory, so the result is the fixpoint that OPIC approximates. The cash of a domain
-    without links to others goes to all domains equally (the virtual page).
+    the target, above 0, in any unit; a domain's cash is distributed in these proportions. Flows within a domain or with
+    an unlisted one are ignored. The graph fits into memory, so the result is the fixpoint that OPIC approximates. The
+    cash of a domain without links to others goes to all domains equally (the virtual page).
     Source: Abiteboul, Preda, Cobena, WWW 2003, sections 2 and 6 (links between sites mean more than links within one).
     """
     index_by_domain = {domain: n for n, domain in enumerate(domains)}

@@ -3,13 +3,14 @@
 Source: Abiteboul, Preda, Cobena, "Adaptive On-Line Page Importance Computation", WWW 2003.
 
 Each domain is closed: the cash of pages, the cash of the virtual page, and dormant cash, which does not circulate yet,
-always add up to TOTAL_CASH. The paper starts with C[i] = 1/n. A crawler does not know n yet, and must not give all cash
-to the few pages found first, whose history would show it for many passes. So each page brings an equal endowment of
-dormant cash into circulation when it is admitted, and returns it when it is removed.
+always add up to TOTAL_CASH. In the paper, each of n pages starts with 1/n of the cash. A crawler does not know n yet;
+if the few pages found first had all cash, they would seem too important for a long time. So each page brings an equal
+endowment of dormant cash into circulation when it is admitted, and returns it when it is removed.
 The virtual page pays lazily: each pool of equally paid pages has a running total of payments per page (its *dividend*),
 and the cash of a page is its *net* (stored per page) plus the dividend of its pool. So a payment to a million pages
 changes one number.
-The *clock* of a domain is the sum of the cash that all visits have collected.
+The *clock* of a domain is the sum of the cash that all visits have collected. In one *pass*, the clock advances by the
+cash in circulation.
 """
 
 import math
@@ -19,14 +20,14 @@ from enum import IntEnum
 
 from crawler.core.http.urls import PageKey
 
-TOTAL_CASH = 10**15  # of one domain; large enough to divide twice, and the sum fits into 64 bits
+TOTAL_CASH = 10**15  # of one domain; large enough that shares of shares are not rounded to 0, and fits into 64 bits
 ENDOWMENT = TOTAL_CASH // 10**7  # of each page, 10^8 units; enough for ten million pages
-# The number of endowments that the first seeds of a domain share and distribute to the pages they link to. With one
-# endowment each, any page with a few links would raise the pages it links to more than the root does.
+# The number of endowments that the first seeds of a domain share, at least one each. With one endowment, any page with
+# a few links would raise the pages it links to more than the root does.
 FIRST_SEEDS = 100
 VIRTUAL_PAGE_SHARE = 0.15  # of the cash of each visit: the link to the virtual page, like PageRank's jump
-# k in the importance window T = k M, where M is the cash in circulation. On static graphs, the estimates with 24 are
-# five times as accurate as with 8, and order `opic` fills the window in ten visits per page (docs/decisions/0012).
+# The length of the importance window. On static graphs, the estimates with 24 are five times as accurate as with 8, and
+# order `opic` fills the window in ten visits per page (docs/decisions/0012).
 WINDOW_PASSES = 24.0
 NEW_PAGES_AVERAGED = 50  # pages whose first visits are averaged to estimate the importance of a new page
 
@@ -42,7 +43,7 @@ class Pool(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """The distribution of a visit's cash. Invariant: cash == sum(shares) + to_virtual_page."""
+    """The distribution of a visit's cash. shares: by the page that receives it."""
 
     shares: Mapping[PageKey, int]
     to_virtual_page: int
@@ -63,7 +64,7 @@ def settle_cash(
     because the economy of a domain is closed.  internal_weight: the weight of an in-domain link; with 0, all cash goes
     to the virtual page.  virtual_page_share: the share of cash, 0 to 1, that goes to the virtual page first.
     Without outlinks, all cash goes to the virtual page, and so does the remainder of the division.
-    Invariant: cash == sum(shares) + to_virtual_page.
+    Invariant for a cash of 0 or more: cash == sum(shares) + to_virtual_page.
     Source: Abiteboul, Preda, Cobena, WWW 2003, section 3.
     """
     distinct = dict.fromkeys(outlinks)
@@ -83,8 +84,9 @@ def update_history(history: float, cash: float, *, clock_before: float, clock_no
     """Return the cash that a page received within the window, after a visit that collects `cash`.
 
     All values are in units of cash.  clock_before: the domain's clock at the page's last visit (or admission).
-    Interpolation policy: H (T - d)/T + C for d = G - G_last < T, else C T/d. Until the clock reaches the window,
-    nothing is forgotten. A history H from before that time covers G_last, which then replaces T as the divisor.
+    Interpolation policy for the history H, cash C, window T, and d = clock_now - clock_before: H (T - d)/T + C if
+    d < T, else C T/d. Until the clock reaches the window, nothing is forgotten: the result is H + C. If it had not
+    reached the window at the last visit, H covers only clock_before, which then replaces T as the divisor.
     Source: Abiteboul, Preda, Cobena, WWW 2003, section 5.
     """
     if clock_now <= window:
@@ -102,7 +104,7 @@ def compute_importance(
     """Return the importance of a page relative to the mean page of its domain (mean 1); at least 0.
 
     history, cash, clocks, window: in units of cash; the page's current cash counts as if it were collected now.
-    The paper's (H + C)/(G + 1), with the window instead of G, times the number of pages.
+    Before any visit to the domain, the result is 1.
     """
     reach = min(window, clock_now)
     if reach <= 0:
@@ -117,9 +119,9 @@ def compute_initial_history(
     """Return the history of a page admitted now: the cash that a page of this relative importance would have received.
 
     relative: the importance, relative to the mean page.  The endowment is subtracted because no page paid it; otherwise
-    the differences between pages would be too small as long as their first cash is in the window.
-    Before the clock reaches the window, the history is scaled down by clock/window: while a site is being discovered,
-    the first visits go to the new pages with most cash, which would raise all others too much.
+    the differences between pages would be too small as long as their first cash is in the window. The result may be
+    below 0. Before the clock reaches the window, the history is scaled down by clock/window: while a site is being
+    discovered, the new pages with most cash are visited first, so the measured `relative` is too high for the others.
     """
     reach = min(window, clock)
     return relative * reach / max(pages, 1) * (reach / max(window, 1.0)) - endowment
@@ -132,7 +134,10 @@ def compute_seed_endowment(seeds: int, *, is_first: bool) -> int:
 
 @dataclass(slots=True)
 class PageAccount:
-    """The account of one page while a batch is settled. Its cash is its net plus the dividend of its pool."""
+    """The account of one page while a batch is settled. Its cash is its net plus the dividend of its pool.
+
+    history: see update_history.  clock: that of the domain at the last visit to the page, or at its admission.
+    """
 
     pool: Pool
     net: int
@@ -147,8 +152,8 @@ class Economy:
     Only the accounts that the batch touches are loaded.  pages, dividend: one number per Pool.  passes: the length of
     the importance window in passes.  newcomers_cash, newcomers_clock: fading sums over first visits, for
     new_importance: the cash collected, and the clock passed since admission.  deltas: cash paid to pages that are not
-    loaded. Invariant, with all other accounts unchanged:
-    sum(net) + sum(pages[p] * dividend[p]) + virtual_page_cash + dormant == total_cash.
+    loaded. Invariant, with the nets of all pages:
+    sum(net) + sum(deltas) + sum(pages[p] * dividend[p]) + virtual_page_cash + dormant == total_cash.
     """
 
     virtual_page_cash: int
@@ -169,14 +174,14 @@ class Economy:
 
     @property
     def new_importance(self) -> float:
-        """Return the mean importance, relative to the mean page, that new pages recently had at their first visit."""
+        """Return the mean importance (mean page: 1) that new pages recently had at their first visit; 1 without any."""
         if self.newcomers_clock <= 0:
             return 1.0
         return self.member_count * self.newcomers_cash / self.newcomers_clock
 
     @property
     def window(self) -> float:
-        """Return the importance window T = k M, in units of cash (as the domain's clock)."""
+        """Return the length of the importance window in units of cash (as the domain's clock)."""
         return self.passes * (self.total_cash - self.dormant)
 
     def get_cash(self, key: PageKey) -> int:
@@ -196,7 +201,7 @@ class Economy:
         return account
 
     def remove_page(self, key: PageKey) -> int:
-        """Remove a page: an endowment becomes dormant, the rest goes to the virtual page. Return the rest."""
+        """Remove a page: up to an endowment becomes dormant, the rest goes to the virtual page. Return the rest."""
         account = self.accounts.pop(key)
         cash = account.net + self.dividend[account.pool]
         dormant_cash = min(ENDOWMENT, cash)
@@ -218,16 +223,17 @@ class Economy:
     def _shrink_pool(self, pool: Pool) -> None:
         """Remove one page from the count of a pool. The dividend of an empty pool is reset to 0.
 
-        Otherwise dividends only grow, and ranks, which are computed from nets, have 32 bits.
+        Otherwise dividends would only grow, the nets of new pages would fall as much, and the ranks computed from nets
+        would all reach their lower bound.
         """
         self.pages[pool] -= 1
         if self.pages[pool] == 0:
             self.dividend[pool] = 0
 
     def collect_cash(self, key: PageKey, cash: int, *, is_first_visit: bool) -> None:
-        """Collect the cash of a visited page, as read at the claim; cash received since then stays.
+        """Collect cash of a visited page: add it to the page's history and to the domain's clock.
 
-        The cash is added to the page's history and to the domain's clock.
+        cash: what the page had when it was selected; cash received since then stays.
         """
         account = self.accounts[key]
         account.net -= cash

@@ -24,7 +24,7 @@ DEFAULT_BOOST = 4.0  # factor
 MAX_LEVELS = 512  # in links from the nearest seed; deeper pages share one queue
 POSITIONS_PER_LEVEL = 1 << 22  # further pages of a level share the last position, ordered by key
 MAX_STACK_RANK = 2**31 - 1
-CLOCK_STEPS = 1 << 15  # positions each time the clock grows by the factor e; any clock stays below POSITIONS_PER_LEVEL
+CLOCK_STEPS = 1 << 15  # positions each time the clock grows by the factor e
 
 
 class Order(StrEnum):
@@ -47,7 +47,7 @@ class Ordering:
 
     url_weight: the share of the URL score in importance, 0 to 1; only for `mixed`.
     boost: patterns, as in Scope, of pages that are more important.  boost_factor: the factor on what the virtual page
-    pays them, on their cash in order `opic`, and on their URL score. Breadth-first and depth-first ignore it.
+    pays them, on their cash when they are compared in order `opic`, and on their URL score.
     discovery_weight, revisit_weight: the weights of unfetched and fetched pages in what the virtual page pays, and in
     the guaranteed shares of requests (`compute_shares`).
     """
@@ -101,9 +101,9 @@ class Ordering:
         return Pool.UNFETCHED_BOOSTED if is_boosted else Pool.UNFETCHED
 
     def mix_importance(self, popularity: float, url_score: float) -> float:
-        """Return link popularity, or its linear mix with the URL score in order `mixed`. In both, the mean page has 1.
+        """Return link popularity (mean 1), or in order `mixed` its linear mix with the URL score.
 
-        Source: the textbook metric I(P) = a IB(P) + b IL(P).
+        The mean URL score is not 1 on every site (compute_url_score).
         """
         if self.order is not Order.MIXED:
             return popularity
@@ -112,15 +112,15 @@ class Ordering:
     def compute_rank(self, cash: int, *, url_score: float, boost: float = 1.0) -> int:
         """Return the rank of an unfetched page by cash, as a 32-bit integer, highest first.
 
-        cash: the page's cash after age_cash. If only pages of one pool are compared, the net can replace the cash,
-        because they have the same dividend.  boost: the factor on cash in order `opic`; in order `mixed` the URL score
-        includes it.
+        cash: the page's cash after age_cash. Stored ranks are computed from nets instead, because they are only
+        compared within a pool, whose pages have the same dividend.  boost: the factor on cash in order `opic`; for
+        nets it is always 1. In order `mixed`, the URL score includes it.
         """
         match self.order:
             case Order.OPIC:
                 return max(-MAX_RANK, min(round(cash * boost) * RANK_STEPS // ENDOWMENT, MAX_RANK))
             case Order.MIXED:
-                # The mean page's cash is one endowment, so both parts are relative to the mean.
+                # The mean page's cash is about one endowment.
                 mixed = self.mix_importance(cash / ENDOWMENT, url_score)
                 return math.floor(max(-MAX_RANK, min(mixed * RANK_STEPS, MAX_RANK)))
             case Order.BREADTH | Order.DEPTH:
@@ -129,11 +129,10 @@ class Ordering:
                 assert_never(self.order)
 
     def compute_first_rank(self, net: int, *, clock: float, depth: int, url_score: float, ahead: int = 0) -> int:
-        """Return the rank of an unfetched page that is not discovered by the current visit.
+        """Return the rank of a seed, or of an unfetched page discovered under another order.
 
-        That is a seed, or a page discovered under another order.  net, clock: of its account. The clock is that of the
-        domain when the page was discovered; it approximates the order of discovery.
-        ahead: see compute_head_start.
+        net, clock: of its account. The clock is that of the domain when the page was discovered; it approximates the
+        order of discovery.  ahead: see compute_head_start.
         """
         match self.order:
             case Order.BREADTH:
@@ -155,8 +154,7 @@ def age_cash(cash: int, *, clock: float) -> int:
     """Return cash minus a penalty that grows with the domain's clock at the discovery of the page.
 
     So among pages with equal cash, the longest waiting comes first, and a crawler trap, whose endless pages get a bit
-    more cash than real ones, does not delay those forever. The published virtual page pays all pages equally for the
-    same reason, but the more pages are found, the less each gets.
+    more cash than real pages, does not delay the real ones forever.
     """
     return cash - round(AGE_PENALTY * ENDOWMENT * math.log1p(clock / ENDOWMENT))
 
@@ -164,14 +162,14 @@ def age_cash(cash: int, *, clock: float) -> int:
 def compute_head_start(score: float) -> int:
     """Return the cash that a page score adds to the rank of a page; negative for a score below 1.
 
-    score: from a plugin; 1 is neutral. The result is score - 1 endowments (the mean page's cash). It is added, not
-    multiplied, because ranks are computed from nets, which can only be compared within a pool.
+    score: from a plugin; 1 is neutral. The result is score - 1 endowments. It is added, because stored ranks are
+    computed from nets, and a multiple of a net is not a multiple of the cash.
     """
     return round((score - 1) * ENDOWMENT)
 
 
 def compute_url_score(url: Url) -> float:
-    """Return the importance of a page by its URL alone: each path segment halves it, and so does a query."""
+    """Return the URL score of a page. Each path segment, up to MAX_SEGMENTS, halves it, and so does a query."""
     path, _, query = get_path_and_query(url).partition("?")
     segments = len([segment for segment in path.split("/") if segment])
     score = 2.0 ** (BASE_SEGMENTS - min(segments, MAX_SEGMENTS))
