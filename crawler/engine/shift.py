@@ -167,7 +167,7 @@ class _LeasePool:
         return lease
 
     async def compute_claim_wait(self, only: Collection[Domain] | None) -> timedelta | None:
-        """Return the time until another domain can be claimed; None if none can."""
+        """Return the time until another domain can be claimed; None if none can, or if the shift must end."""
         compute_wait = partial(claim.compute_claim_wait, self.db, only=only, leased_ids=self.active_domains)
         exempt = self.settings.exempt_addresses
         return await self.call_store(lambda _: compute_wait(at=self.clock.now(), exempt_addresses=exempt))

@@ -41,11 +41,11 @@ def _warn_unknown_policy(revisit: str, domain: str, plugins: tuple[str, ...]) ->
 
 
 class LeasedStore:
-    """The store operations of a crawl under one lease, retried while Postgres is unavailable unless noted otherwise.
+    """The store operations of a crawl under one lease.
 
     clock: the source of the knowledge time that is written.  patience: how long to retry; zero: do not retry.
-    Operations that write raise LeaseLost if another worker has the domain. All raise StoreUnavailable if Postgres does
-    not come back in time.
+    Unless noted otherwise, operations are retried while Postgres is unavailable, and those that write raise LeaseLost
+    if another worker has the domain. All raise StoreUnavailable if Postgres does not come back in time.
     """
 
     def __init__(

@@ -96,7 +96,7 @@ class Pacer:
             self._start_delay()
 
     def note_response(self, latency: timedelta | None = None) -> None:
-        """Note that a request has ended. latency: time from the send to the end of the response, if there was one."""
+        """Note that a request has ended. latency: time from the send to the end of the response; None: unknown."""
         if latency is not None:
             before = latency if self._latency is None else self._latency
             self._latency = before + SMOOTHING * (latency - before)
