@@ -44,7 +44,7 @@ class CrawlResources:
         return self.private_client if domain.settings.allow_private else self.public_client
 
     async def open_session(self, domain: Domain) -> DomainSession | str:
-        """Return the domain's session. If it is special, it is reused while settings and secrets stay the same.
+        """Return a session for the domain. That of a special domain is reused while settings and secrets stay the same.
 
         If a secret or certificate is missing, return the reason for a suspension instead: no request may be sent.
         """

@@ -124,7 +124,7 @@ async def open_worker_pool(
     find_secret: looks up secrets; it is sent to worker processes, so it must be picklable.  stop: as in WorkerPool.
     """
     options = WorkerOptions(
-        settings=settings.model_copy(update={"parser_processes": 2}),  # one lease uses one, so others need another
+        settings=settings.model_copy(update={"parser_processes": 2}),  # a lease uses one; the other is for other leases
         database_url=db.url,
         clock=clock,
         find_secret=find_secret,

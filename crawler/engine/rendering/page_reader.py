@@ -229,7 +229,7 @@ def _build_unrendered(
 ) -> PageResult:
     """Return the page as read without scripts.
 
-    plain: the parsed page; None if its body is unchanged or not parsed.  choice: recorded unless None.
+    plain: the parsed page; None if its body is unchanged or not parsed.  choice: what to record; None: nothing.
     parsed: the parsed page, also if its body is unchanged.
     """
     reading = PageReading(response, plain)

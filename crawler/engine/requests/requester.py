@@ -158,7 +158,7 @@ def build_leased_server(session: DomainSession, store: LeasedStore, *, fence: Fe
 class Requester:
     """The sender of one lease's requests.
 
-    term: the lease's term.  is_ending: returns whether the lease must end.  stats: counts all but fetch_target's.
+    term: the lease's term.  is_ending: returns whether the lease must end.  stats: counts requests, but not of targets.
     prefetched: responses that were just fetched; each counts as the request of its page's first visit.
     """
 

@@ -115,7 +115,7 @@ def clear_runs(api: PrefectApi, *, report: Report) -> None:
 
 
 def start_worker(home: Path, *, api: PrefectApi, database_url: str, report: Report) -> Child:
-    """Start a worker and wait until it is online."""
+    """Start a worker and wait until it is online. Raises StackFailed if it does not get online."""
     from crawler.runtime.prefect.api import has_worker
 
     tag = background_processes.ensure_tag(home)
