@@ -217,7 +217,7 @@ class _LeasePool:
             self.result.add_lease(lease.domain, result)
 
     async def update_addresses(self, lease: Lease) -> Lease | None:
-        """Update the lease to the addresses that its domain resolves to now; None if another worker holds one of them.
+        """Return the lease with the addresses that its domain resolves to; None if another domain holds one of them.
 
         Addresses may have changed since the last crawl, and a domain that was registered offline has none yet.
         """

@@ -32,7 +32,7 @@ class NotablePage:
 class CrawlStats:
     """Counts of one lease or of a whole shift.
 
-    visits: those that sent a request, without absent_lists.  new_pages: pages that were discovered.
+    visits: those that sent a request, without absent_lists.  new_pages: discovered pages that may be fetched.
     saved_bytes: bytes not transferred thanks to a 304 or a HEAD.  reasons: why visits failed; `failed` is their sum.
     excluded: pages that are not fetched because of robots.txt or the domain's scope.  rendered: pages that a browser
     rendered.  without_browser: pages that needed rendering while no browser was found.  outages: why domains could not
