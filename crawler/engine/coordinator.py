@@ -10,8 +10,8 @@ How the parts work together
   and decide it, and gives the Visit to the CircuitBreaker. Visits that the breaker passes on go to the Recorder.
 - The coordinator first has `prepare_lease` apply the domain's inbox and read robots.txt. Then it loops: refill the
   queue; decide whether failures are the fault of the pages or of the domain; record the batch if it is full or old, or
-  if no other page can be fetched before; otherwise wait for news. It ends when the lease must end, or when no worker is
-  busy, everything is recorded, no page may be selected, and the inbox is empty.
+  if no other page can be fetched until then; otherwise wait for news. It ends when the lease must end, or when no
+  worker is busy, everything is recorded, no page may be selected, and the inbox is empty.
 
 Two events connect the tasks: workers wait for `_has_work`, the coordinator waits for `_has_news`. Otherwise the tasks
 share only the objects named above. Only the LeaseBudget debits requests and bytes, only the Pacer keeps the delays, and

@@ -77,7 +77,7 @@ def _start_parts(home: Path, settings: Settings, *, deployments: Path, report: R
         return ensure_server(home, settings, database_url=url, report=report)
 
     server = start_server() if external is None else None
-    # While the server starts, which takes about as long as this and the import of prefect.
+    # Migrate the database and import prefect while the server starts, which takes about as long.
     if settings.database_url is None:
         prepare_schema(database_url, may_upgrade=True)
     os.environ.update(build_client_environment(home, _choose_api(home, server, external)))
