@@ -10,8 +10,8 @@ How the parts work together
   and decide it, and gives the Visit to the CircuitBreaker. Visits that the breaker passes on go to the Recorder.
 - The coordinator first has `prepare_lease` apply the domain's inbox and read robots.txt. Then it loops: refill the
   queue; decide whether failures are the fault of the pages or of the domain; record the batch if it is full or old, or
-  if no other page can be fetched before; otherwise wait for news. It ends when the lease must end, or when no worker is
-  busy, everything is recorded, no page is due, and the inbox is empty.
+  if no other page can be fetched until then; otherwise wait for news. It ends when the lease must end, or when no
+  worker is busy, everything is recorded, no page may be selected, and the inbox is empty.
 
 Two events connect the tasks: workers wait for `_has_work`, the coordinator waits for `_has_news`. Otherwise the tasks
 share only the objects named above. Only the LeaseBudget debits requests and bytes, only the Pacer keeps the delays, and
@@ -54,7 +54,7 @@ from crawler.store.claim import EMPTY_LEASE_END, LeaseEnd
 
 log = logging.getLogger("recrawl.lease")
 
-IDLE_PAUSE = timedelta(minutes=1)  # until the next claim, after a lease that made no request (knowledge time)
+IDLE_PAUSE = timedelta(minutes=1)  # at least, until the next claim after a lease without a request (knowledge time)
 RELEASE_DEADLINE = timedelta(seconds=10)
 ERROR_SUSPENSION = timedelta(hours=1)  # after an internal error or a bad pattern, so that other domains get their turn
 MISSING_SECRET_SUSPENSION = timedelta(minutes=10)  # short, since no request is sent
@@ -246,7 +246,7 @@ async def crawl_lease(
 
     progress: called after each recorded batch.
     A domain with an invalid pattern is suspended: without the pattern, pages outside of the intended scope would be
-    crawled. A domain with a missing secret is suspended, too: without the secret, pages may have other content.
+    crawled. A domain with a missing secret or certificate file is suspended, too: without it, pages may differ.
     Raise LeaseLost if another worker claimed the domain, and StoreUnavailable if the database does not come back.
     Visits that were recorded before the error are safe; the other pages are fetched again.
     """

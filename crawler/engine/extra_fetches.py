@@ -106,7 +106,7 @@ async def settle_pending(
 
 
 async def _is_domain_up(request_url: RequestUrl, *, root: Url, knowledge: DomainKnowledge) -> bool:
-    """Fetch the front page, or robots.txt if it may not be fetched; return whether it responds without a 5xx status."""
+    """Fetch the front page, or robots.txt if that is excluded; return False on a network failure or a 5xx status."""
     is_excluded = find_exclusion(root, depth=0, knowledge=knowledge)
     response = await request_url(Url(f"{root}robots.txt") if is_excluded else root)
     if isinstance(response, Unreached):

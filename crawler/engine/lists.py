@@ -18,7 +18,7 @@ LIST_LIMITS = RequestLimits(first_bytes=MAX_LIST_BYTES)  # only the beginning of
 
 
 async def admit_list(store: LeasedStore, target: Target, found: UrlList, *, knowledge: DomainKnowledge) -> ListResult:
-    """Admit the entries of a list to the store and return their counts. An unchanged list is skipped."""
+    """Admit the entries of a list to the store and return their counts. An unchanged sitemap is skipped."""
     assert found.kind is not None
     result = ListResult(found.kind, entries=len(found.entries), unusable=found.unusable, finding=found.finding)
     if is_same_list(target, found):

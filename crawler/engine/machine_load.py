@@ -15,7 +15,7 @@ from pathlib import Path
 # the threshold after the first bodies of several megabytes; then fragmentation keeps the process large.
 LARGE_BYTES = 256 << 10
 # Environments of child processes. Importing numpy starts OpenBLAS threads, which are not needed here. Parser processes
-# need the threshold as a variable, because their memory limit applies before their own code runs.
+# get the threshold as a variable, because they do not call `prepare_memory`.
 SINGLE_THREAD_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}
 PARSER_ENVIRONMENT = SINGLE_THREAD_ENVIRONMENT | {"MALLOC_MMAP_THRESHOLD_": str(LARGE_BYTES)}
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8

@@ -64,7 +64,7 @@ class Recorder:
     async def record(self, visitor: Visitor, *, dispatched: Collection[PageKey]) -> tuple[list[Visit], int, float]:
         """Record the finished visits and the visitor's new knowledge of the domain. dispatched: as in Batch.
 
-        Return the visits, the number of new pages, and when this renewal of the lease was sent (monotonic seconds).
+        Return the visits, the number of new pages, and when the batch was sent (monotonic): it also renews the lease.
         """
         finished, self._finished, self._batch_bytes = self._finished, [], 0
         visits = await self._store.judge_moves(finished)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:  # aiohttp takes 8 MB of memory, which processes without HTTP 
 class CrawlResources:
     """The HTTP clients (one may connect to private addresses, one never does), parsers and browser of a process.
 
-    prefetched: responses fetched when domains were registered; each counts as the first visit of its page.
-    settings, find_secret, stack: used to open sessions of special domains; the stack closes their separate clients.
+    prefetched: responses fetched when domains were registered, for the first visits of their pages.  settings,
+    find_secret: used to open sessions of special domains, which have credentials, cookies, a proxy or TLS settings.
     """
 
     public_client: "Http"
@@ -40,11 +40,11 @@ class CrawlResources:
     _sessions: dict[int, tuple[Domain, DomainSession]] = field(default_factory=dict)
 
     def choose_client(self, domain: Domain) -> "Http":
-        """Return the shared client for resolving the domain's addresses. A separate client may send its requests."""
+        """Return the shared client for the domain. With a proxy or TLS settings, its requests need a separate one."""
         return self.private_client if domain.settings.allow_private else self.public_client
 
     async def open_session(self, domain: Domain) -> DomainSession | str:
-        """Return the domain's session, reused while its settings stay the same.
+        """Return a session for the domain. That of a special domain is reused while settings and secrets stay the same.
 
         If a secret or certificate is missing, return the reason for a suspension instead: no request may be sent.
         """

@@ -167,7 +167,7 @@ class _LeasePool:
         return lease
 
     async def compute_claim_wait(self, only: Collection[Domain] | None) -> timedelta | None:
-        """Return the time until another domain can be claimed; None if none can."""
+        """Return the time until another domain can be claimed; None if none can, or if the shift must end."""
         compute_wait = partial(claim.compute_claim_wait, self.db, only=only, leased_ids=self.active_domains)
         exempt = self.settings.exempt_addresses
         return await self.call_store(lambda _: compute_wait(at=self.clock.now(), exempt_addresses=exempt))
@@ -217,7 +217,7 @@ class _LeasePool:
             self.result.add_lease(lease.domain, result)
 
     async def update_addresses(self, lease: Lease) -> Lease | None:
-        """Update the lease to the addresses that its domain resolves to now; None if another worker holds one of them.
+        """Return the lease with the addresses that its domain resolves to; None if another domain holds one of them.
 
         Addresses may have changed since the last crawl, and a domain that was registered offline has none yet.
         """

@@ -32,13 +32,13 @@ class NotablePage:
 class CrawlStats:
     """Counts of one lease or of a whole shift.
 
-    visits: those that sent a request, without absent_lists.  new_pages: pages that were discovered and are unfetched.
+    visits: those that sent a request, without absent_lists.  new_pages: discovered pages that may be fetched.
     saved_bytes: bytes not transferred thanks to a 304 or a HEAD.  reasons: why visits failed; `failed` is their sum.
     excluded: pages that are not fetched because of robots.txt or the domain's scope.  rendered: pages that a browser
     rendered.  without_browser: pages that needed rendering while no browser was found.  outages: why domains could not
-    be crawled at all; outages are no failed visits.  absent_lists: sitemaps and feeds that never existed at the default
-    URLs.  dead_links: visits of pages that never existed; they are not changes.  dead_link_urls: the first dead links
-    that a user added.  notable_pages: the first pages to report for each change; UNKNOWN for failed visits.
+    be crawled at all; outages are no failed visits.  absent_lists: sitemaps and feeds that never existed.  dead_links:
+    visits of pages that never existed; they are not changes.  dead_link_urls: the first dead links that a user added.
+    notable_pages: the first pages to report for each change; UNKNOWN for failed visits.
     """
 
     visits: int = 0

@@ -35,17 +35,17 @@ STORE_PATIENCE = timedelta(minutes=10)  # a restart or a failover of Postgres is
 
 @cache
 def _warn_unknown_policy(revisit: str, domain: str, plugins: tuple[str, ...]) -> None:
-    """Warn once if no configured plugin has a domain's revisit policy; then the policy `value` is used instead."""
+    """Warn once if a domain's revisit policy is unknown; then the policy `value` is used instead."""
     if not is_known_policy(revisit, plugins):
         log.warning("revisit.unknown", extra={"policy": revisit, "domain": domain, "instead": "value"})
 
 
 class LeasedStore:
-    """The store operations of a crawl under one lease, retried while Postgres is unavailable unless noted otherwise.
+    """The store operations of a crawl under one lease.
 
     clock: the source of the knowledge time that is written.  patience: how long to retry; zero: do not retry.
-    Operations that write raise LeaseLost if another worker has the domain. All raise StoreUnavailable if Postgres does
-    not come back in time.
+    Unless noted otherwise, operations are retried while Postgres is unavailable, and those that write raise LeaseLost
+    if another worker has the domain. All raise StoreUnavailable if Postgres does not come back in time.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class LeasedStore:
         return await self._retry_until_available(lambda _: drain(at=self.clock.now()))
 
     async def update_due_times(self) -> bool:
-        """Recompute the due times of a slice of the pages if this was requested; return whether it was."""
+        """Recompute the due times of a slice of the pages if this was requested; return whether it was done."""
         update = partial(frontier.update_due_times, self._db, self.lease, defaults=self._defaults)
         return await self._retry_until_available(lambda _: update(at=self.clock.now()))
 
@@ -112,11 +112,11 @@ class LeasedStore:
         return await self._retry_until_available(lambda _: load())
 
     async def judge_moves(self, visits: Sequence[Visit]) -> list[Visit]:
-        """Return the visits to record. Moves that may be caused by an outage are changed to visits without a move."""
+        """Return the visits to record. Doubtful moves, perhaps caused by an outage, become visits without a move."""
         return await self._retry_until_available(lambda _: record.judge_moves(self._db, self.lease, visits))
 
     async def record(self, batch: Batch) -> int:
-        """Record the visits exactly once and renew the lease; return how many new pages were admitted."""
+        """Record the visits exactly once and renew the lease; return how many discovered pages may be fetched."""
         write = partial(record.record_visits, self._db, self.lease, batch)
         return await self._retry_until_available(lambda retrying: write(retrying=retrying))
 

@@ -27,7 +27,7 @@ class TargetQueue:
         self._waiting: deque[Target] = deque()  # selected and not taken by a worker
         self._day: date | None = None  # the day on which the requests of the waiting pages were debited
         self._dispatched: set[PageKey] = set()  # selected and not recorded
-        self.is_exhausted = False  # whether the last selection found nothing
+        self.is_exhausted = False  # whether the last selection found nothing or was not allowed
 
     @property
     def dispatched(self) -> frozenset[PageKey]:
@@ -52,9 +52,9 @@ class TargetQueue:
 
     @property
     def lookahead(self) -> int:
-        """Return how many pages to select ahead: two batches, or what the delay allows in twice the maximum batch age.
+        """Return how many pages to select ahead: two batches, or fewer if the delay is long; at least the parallelism.
 
-        With a limited budget there are at most LIMITED_AHEAD, so that a killed crawl loses few requests.
+        A batch is limited by size and age. With a limited budget, LIMITED_AHEAD is the limit instead if that is lower.
         """
         max_pages, delay = BATCHES_AHEAD * self._settings.max_batch_size, self._requester.pacer.delay
         if self._budget.is_limited:
@@ -64,7 +64,7 @@ class TargetQueue:
         return max(max_pages, self.parallelism)
 
     def pop_target(self) -> Target | None:
-        """Return the next page to fetch; None if no page waits whose request was debited today."""
+        """Return the next page to fetch; None if none waits whose request was debited on the day of the last grant."""
         self._return_outdated()
         return self._waiting.popleft() if self._waiting else None
 
@@ -120,7 +120,7 @@ class TargetQueue:
         self._waiting.clear()
 
     def _return_outdated(self) -> None:
-        """Return the waiting pages if their requests were debited on another day."""
+        """Return the waiting pages if their requests were debited before the day of the last grant."""
         if self._waiting and self._day != self._budget.day:
             self.return_waiting()
 

@@ -1,4 +1,4 @@
-"""Fetch a page once without recording a visit: under a lease, with the domain's rules, delay and daily budget."""
+"""Fetch a page without recording a visit: under a lease, with the domain's rules, delay and daily budget."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -50,8 +50,8 @@ SPENT = "the domain's budget allows no more requests today"
 class TryOptions:
     """Options of a trial.
 
-    again: fetch the page twice more, each time after the domain's delay.  screenshot: render the page, whatever its
-    rules say, and take a screenshot.
+    again: fetch the page up to twice more, each time after the domain's delay.  screenshot: render the page, whatever
+    its rules say, and take a screenshot.
     """
 
     again: bool = False
@@ -67,7 +67,7 @@ class TryResult:
 
     problem: why the page was not fetched or read; empty if it was.  visit: the visit that a crawl would record.
     page: the page without scripts and, if needed, rendered in a browser.  no_browser_reason: why there is no browser.
-    parsed: the page as it would be compared.  all_blocks: its blocks without the user's rules.  view: all rules of the
+    parsed: the page as it would be compared.  all_blocks: its blocks without the user's rules.  view: the rules for the
     page.  blocks_by_rule: as from DomainParser.parse_by_rule.  baseline: the blocks of the last snapshot, if it is
     stored.  second_fetches: the blocks of the page when fetched again, up to twice.  old_mask: the domain's current
     noise mask.  new_mask: the noise mask after this visit.
@@ -100,9 +100,9 @@ async def try_page(
     clock: Clock,
     options: TryOptions = DEFAULT_TRY,
 ) -> TryResult:
-    """Fetch a page of the domain once, without recording a visit.
+    """Fetch a page of the domain, without recording a visit.
 
-    The request respects and updates the domain's delay, its daily budget and its stored robots.txt, as any other.
+    The requests respect and update the domain's delay, its daily budget and its stored robots.txt, as any other.
     """
     target = await read_target(db, domain, url)
     if domain.settings.problems:
@@ -124,7 +124,7 @@ async def try_page(
     if lease is None:
         busy = "another worker is crawling the domain or its address; try again in a moment"
         return TryResult(target, clock.now(), problem=busy)
-    unpaced = settings.model_copy(update={"pace": False})  # a user who tries one page does not wait for pacing
+    unpaced = settings.model_copy(update={"pace": False})  # use the budget now instead of spread over the day
     store = LeasedStore(db, lease, settings=unpaced, clock=clock, patience=timedelta(0))
     trial = _Trial(store, session, resources, screenshot=options.screenshot)
     try:

@@ -43,7 +43,7 @@ TOLERANCE_BITS = 16
 
 @dataclass(frozen=True, slots=True)
 class ExtraCost:
-    """The cost of a visit's extra requests, beside the response that decides it."""
+    """The cost of a visit beside the response that decides it: extra requests, and bytes received by a browser."""
 
     requests: int = 0
     received_bytes: int = 0
@@ -56,7 +56,7 @@ class Visitor:
     """A visitor of one domain's pages, any number of them concurrently.
 
     knowledge: what is known of the domain; each visit may add to it.
-    login: used when a page responds with the login form; None if the domain has no login.
+    login: used when a response requires a login; None if the domain has none.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Visitor:
         return pages
 
     async def visit_page(self, target: Target) -> Visit | None:
-        """Visit a page; return None if its request could not be sent, because the lease ends or the budget is spent."""
+        """Visit a page; return None if its request could not be sent, for example because the lease ends."""
         try:
             visit = await self._fetch_and_decide(target)
         finally:
@@ -140,7 +140,7 @@ class Visitor:
             return decide.decide_visit(target, response, now=self.clock.now(), knowledge=self.knowledge)
 
     async def _decide_list(self, target: Target, response: Fetched) -> Visit:
-        """Return the visit of a list, or of a body that should be one. A feed is also parsed as a page."""
+        """Return the visit of a body that is, should be or may be a list. A feed is also parsed as a page."""
         url_list = await self.parser.parse_url_list(response, target.url)
         now = self.clock.now()
         if url_list is None:
@@ -155,7 +155,7 @@ class Visitor:
         return build_list_visit(target, response, url_list, list_result, now=now)
 
     async def visit_by_head(self, target: Target) -> Visit | None:
-        """Send a HEAD request; unless length and validators are unchanged, fetch the body with the reserved request."""
+        """Send a HEAD request. Unless it shows no change or an overload, fetch the body with the reserved request."""
         day = self.requester.day
         head = await self.requester.fetch_target(WebRequest(target.url, method="HEAD"))
         if head is None:
@@ -244,7 +244,7 @@ class Visitor:
     async def compare_with_baseline(
         self, target: Target, parsed: Parsed, baseline: Baseline, *, now: datetime
     ) -> tuple[Baseline, decide.Comparison]:
-        """Compare the page with its last snapshot and, where useful, with a second fetch seconds later."""
+        """Compare the page with its last snapshot and, where useful, with further fetches seconds later."""
         comparison = decide.compare_page(target, parsed, baseline, now=now, knowledge=self.knowledge)
         while not self.requester.is_stopping and decide.should_fetch_again(
             target, comparison, baseline, now=now, knowledge=self.knowledge

@@ -1,8 +1,8 @@
 """Connections whose addresses are checked and whose received bytes are counted.
 
 Connections through an HTTP proxy are tunnels (CONNECT, RFC 9110, 9.3.6). The proxy gets an address that was resolved
-and checked here, never a name, which it might resolve differently. This also applies to http URLs: with an absolute URL
-in the request, the proxy would resolve the name itself (RFC 9112, 3.2.2).
+and checked here, never a name, which it might resolve differently. Requests for http URLs use tunnels too: with an
+absolute URL in the request, the proxy would resolve the name itself (RFC 9112, 3.2.2).
 """
 
 import asyncio
@@ -53,7 +53,7 @@ class Proxy:
     password: str = field(default="", repr=False)
 
     async def open_tunnel(self, sock: socket.socket, address: str, port: int) -> None:
-        """Have the proxy at the other end of `sock` open a tunnel to an address. Raise ProxyError if it does not."""
+        """Have the proxy at the other end of `sock` open a tunnel to an address. Raise ProxyError or OSError."""
         target = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
         lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
         if self.user or self.password:
@@ -131,11 +131,11 @@ EXCHANGE: ContextVar[Exchange] = ContextVar("exchange")
 
 
 class SilentError(aiohttp.ClientError):
-    """The connection was lost before the first byte of a response."""
+    """The connection was lost before the whole head of a response was received."""
 
 
 class CountingProtocol(ResponseHandler):
-    """A protocol that counts received bytes, including framing and interim responses, and aborts at the limit."""
+    """A protocol that counts received bytes and aborts the connection if they exceed a limit of the exchange."""
 
     exchange: Exchange | None = None  # the current request
     tunnel_address: str | None = None  # the address behind a tunnel
@@ -156,7 +156,7 @@ class CountingProtocol(ResponseHandler):
 class Connector(aiohttp.TCPConnector):
     """A connector that connects directly or through a proxy.
 
-    find_refusal: returns why the current request must not connect to an address, or None.
+    find_refusal: returns why the current request must not get a tunnel to an address, or None.
     """
 
     def __init__(self, *, proxy: Proxy | None, find_refusal: Callable[[str], str | None], **options: Any) -> None:
@@ -179,7 +179,7 @@ class Connector(aiohttp.TCPConnector):
         if isinstance(connection.protocol, CountingProtocol) and connection.protocol.tunnel_address is not None:
             exchange.address = connection.protocol.tunnel_address
         if exchange.public_only and exchange.address is not None and not exchange.is_new_connection:
-            # The reused connection was opened for a request without this restriction.
+            # The reused connection may have been opened for a request without this restriction.
             reason = guard.find_refusal(exchange.address, allow_private=False)
             if reason is not None:
                 connection.release()
@@ -218,7 +218,7 @@ class Connector(aiohttp.TCPConnector):
         return transport, protocol
 
     async def _resolve_allowed(self, req: aiohttp.ClientRequest) -> str:
-        """Return the first allowed address of the request's host. Raise ForbiddenAddressError if there is none."""
+        """Return the first allowed address of the host. Raise ClientConnectorDNSError or ForbiddenAddressError."""
         exchange = EXCHANGE.get()
         exchange.is_new_connection = True
         assert req.url.raw_host is not None
@@ -256,7 +256,7 @@ class Connector(aiohttp.TCPConnector):
 
 
 async def retry_if_stale(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """Retry a request if the server closed the idle connection that it was sent on, without seeing the request.
+    """Retry a request if the reused connection on which it was sent is lost before a response. Raise SilentError.
 
     aiohttp's own retry also applies to new connections, so a server that drops them would get two requests.
     """

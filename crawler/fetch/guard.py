@@ -25,8 +25,7 @@ PRIVATE = "a private address"
 SOCKET_EVENTS = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
 
 # Never allowed, not even with --allow-private: these addresses serve no sites, but some serve the credentials of cloud
-# machines (169.254.169.254 and those below), and 0.0.0.0 is an alias of loopback. Source: IANA special-purpose
-# registries.
+# machines (metadata services), and 0.0.0.0 is an alias of loopback. Source: IANA special-purpose registries.
 _NEVER_4 = tuple(
     IPv4Network(text)
     for text in (
@@ -54,14 +53,14 @@ _WITHOUT_UNIVERSAL_BIT = 0xFDFFFFFF
 
 
 class ForbiddenAddressError(OSError):
-    """A connection to an address that is not allowed; raised before the first packet."""
+    """An address is not allowed; raised before anything is sent to it."""
 
 
 def find_refusal(address: str, *, allow_private: bool) -> str | None:
     """Return why an address is not allowed, as a phrase, or None if it is allowed.
 
     address: an IP literal without brackets; a scope ("%eth0") is ignored. Anything else is refused.
-    An IPv6 address that embeds an IPv4 address (mapped, 6to4, NAT64, ISATAP) is judged by the embedded one.
+    An IPv6 address that embeds an IPv4 address (mapped, 6to4, NAT64) is judged by the embedded one, ISATAP by both.
     """
     try:
         parsed = ip_address(address.partition("%")[0])
@@ -95,7 +94,7 @@ def look_up(host: str) -> tuple[str, ...]:
 
 
 class Resolver(AbstractResolver):
-    """A resolver with its own threads, so that a slow name server does not delay other work."""
+    """A resolver whose lookups run in `threads`, so that a slow name server does not delay other work."""
 
     def __init__(self, threads: Executor, lookup: Lookup = look_up) -> None:
         self._threads = threads
@@ -125,8 +124,8 @@ class Resolver(AbstractResolver):
 def open_socket(info: AddressInfo, *, allow_private: bool) -> socket.socket:
     """Create a socket for one address. Raise ForbiddenAddressError if it is not allowed.
 
-    Every connection passes here with its final address: also IP literals, for which nothing is resolved, and hosts that
-    resolve to a different address than before.
+    Each new direct connection passes here with its final address: also IP literals, for which nothing is resolved, and
+    hosts that resolve to a different address than before.
     """
     family, kind, protocol, _, address = info
     reason = find_refusal(str(address[0]), allow_private=allow_private)
@@ -136,7 +135,7 @@ def open_socket(info: AddressInfo, *, allow_private: bool) -> socket.socket:
 
 
 def _extract_embedded(address: IPv6Address) -> tuple[IPv4Address | IPv6Address, ...]:
-    """Return the addresses by which an address is judged: the embedded ones, or else itself."""
+    """Return the addresses by which an address is judged: the embedded one, itself, or for ISATAP both."""
     if address.ipv4_mapped is not None:
         return (address.ipv4_mapped,)
     if address in _NAT64:
@@ -156,7 +155,7 @@ def guard_sockets(*, allow_private: bool) -> list[str]:
     refusals: list[str] = []
 
     def check(event: str, arguments: tuple[Any, ...]) -> None:
-        if event not in SOCKET_EVENTS or arguments[1] is None:  # a message on a connected socket
+        if event not in SOCKET_EVENTS or arguments[1] is None:  # no address: a message on a connected socket
             return
         sock, address = arguments[:2]
         if sock.family in {socket.AF_INET, socket.AF_INET6}:

@@ -35,7 +35,7 @@ from crawler.fetch.request_headers import CONDITIONS, add_auth, build_headers
 T = TypeVar("T")
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-MAX_FRAMING = 8  # maximum received bytes per wanted byte, if only the beginning of a body is wanted
+MAX_FRAMING = 8  # if only the beginning of a body is wanted: received bytes per wanted byte, or max_body_bytes if more
 LOOKUP_DEADLINE = timedelta(seconds=10)
 MAX_COOKIES = 50  # per domain; RFC 6265, 6.1, demands at least this
 MAX_COOKIE_BYTES = 4096  # of one cookie with its attributes; from the same section
@@ -44,7 +44,7 @@ MAX_COOKIE_BYTES = 4096  # of one cookie with its attributes; from the same sect
 class DomainCookies:
     """A cookie jar that sends cookies only where they were set. They are secrets and never shown.
 
-    It keeps at most MAX_COOKIES, and none larger than MAX_COOKIE_BYTES. Use it within a running event loop.
+    It keeps at most MAX_COOKIES names, and no cookie above MAX_COOKIE_BYTES. Use it within a running event loop.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Http:
 
     user_agent: the whole header; it should name a page or an address by which site owners can contact you.
     allow_private: allow private and loopback addresses; link-local ones (cloud metadata) are never allowed.
-    max_body_bytes: limit of a body, compressed and decompressed; a larger one is TOO_LARGE.
+    max_body_bytes: limit of a body, compressed and decompressed; a larger one is TOO_LARGE if all of it is wanted.
     connections: maximum number open at once, for all domains; further requests wait while their deadlines run.
     ssl_context: the trusted certificates; None: the system's.  proxy: used for all requests; hosts are still resolved
     and checked here. Use the client in `async with`, with any number of tasks.
@@ -144,9 +144,9 @@ class Http:
     ) -> Response:
         """Request the URL exactly as it is written and return the response.
 
-        validators: sent back verbatim.  deadline: for everything, including the wait for a connection.
+        validators: make the request conditional.  deadline: for everything, including the wait for a connection.
         language: the Accept-Language header; not sent if empty.  limits: limits of this request only.
-        auth: headers, form and cookie jar; the response's cookies are stored in the jar.
+        auth: headers, form (for POST) and cookie jar; the response's cookies are stored in the jar.
         Never raise because of a server, a network or a name.
         """
         assert self._session is not None, "use Http in `async with`"
@@ -244,7 +244,7 @@ class Http:
     ) -> tuple[aiohttp.ClientResponse, bytes | Unreached]:
         """Send a request; return the response with its decoded body, or with the reason why there is none.
 
-        first_bytes: how many bytes of the body to read; None for all.
+        first_bytes: how many bytes of the body are wanted; None for all.
         """
         assert self._session is not None
         target, sent_headers = URL(url, encoded=True), add_auth(headers, url, auth)

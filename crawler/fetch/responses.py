@@ -17,7 +17,7 @@ from crawler.fetch.connection import Exchange, ProxyError, SilentError
 
 _ASCII = "".join(map(chr, range(0x21, 0x7F)))
 
-ACCEPTED_ENCODINGS = "gzip, deflate"  # supported by every server; better ones are not in the standard library
+ACCEPTED_ENCODINGS = "gzip, deflate"  # Python 3.11 has no decoder of better ones
 
 MAX_LAYERS = 3  # encodings of one body
 MAX_MEMBERS = 64  # concatenated members of a gzip body; each costs a copy of the rest, so thousands are an attack
@@ -87,7 +87,7 @@ def _read_location(response: aiohttp.ClientResponse, url: Url) -> Url | None:
     target = response.headers.get("Location")
     if target is None:
         return None
-    # Invalid UTF-8 is percent-encoded byte by byte, as in browsers.
+    # Bytes that are not ASCII are percent-encoded, even if they are no valid UTF-8, as in browsers.
     if not target.isascii():
         target = quote(target.encode("utf-8", "surrogateescape"), safe=_ASCII)
     return normalize_url(target, base=url)
@@ -147,7 +147,7 @@ def decode_body(body: bytes, encoding: str, *, limit_bytes: int, is_part: bool =
     are ignored, as in browsers.
     is_part: whether the beginning is enough; then a body that ends early or is too large is cut.
     Reasons: RESET if the body ends early; TOO_LARGE if more than limit_bytes would be decompressed; GARBAGE if the body
-    is not in its encoding, or the encoding is not supported.
+    is not in its encoding, or the encoding is not supported, or there are too many encodings or gzip members.
     """
     layers = [name for name in (part.strip().lower() for part in encoding.split(",")) if name]
     if not body or not layers:

@@ -19,9 +19,9 @@ from crawler.runtime.machine import OTHERS_MODE, Process, ensure_secret, find_pr
 
 Report = Callable[[str], None]
 
-TAG = "RECRAWL_STACK"  # a variable of all processes of the stack, which their child processes inherit
+TAG = "RECRAWL_STACK"  # a variable with the tag of the stack or service, which child processes inherit
 PART = "RECRAWL_STACK_PART"  # a variable with the name of the part
-STACK_TAG, SERVICE_TAG = "tag", "service-tag"  # files of HOME/run
+STACK_TAG, SERVICE_TAG = "tag", "service-tag"  # files of HOME/run that contain the tags
 # The names of notes: the parts of the stack, a web UI in a user's terminal (which the stack never ends), and the worker
 # of a service.
 SERVER, WORKER, WEB_UI, USER_WEB_UI, SERVICE_WORKER = "prefect-server", "worker", "pages", "own-pages", "service-worker"
@@ -31,7 +31,7 @@ END_SECONDS = 30  # from SIGTERM to SIGKILL
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A process that this or an earlier command started. facts: what its note says, such as the port."""
+    """A process with a note. facts: what the note says, such as the port."""
 
     process: Process
     facts: Mapping[str, str]
@@ -119,7 +119,7 @@ def ensure_tag(home: Path, name: str = STACK_TAG) -> str:
 
 
 def list_tagged(tag: str, *, part: str | None = None) -> list[Process]:
-    """Return all processes of this user with a tag, including child processes and orphans.
+    """Return all other processes of this user with a tag, including child processes and orphans.
 
     part: only return processes of this part.
     """

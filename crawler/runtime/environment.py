@@ -34,7 +34,7 @@ CLIENT = {
     "PREFECT_EVENTS_WORKER_MAX_QUEUE_SIZE": "10000",  # by default an outage could fill the memory
     "PREFECT_LOGGING_EXTRA_LOGGERS": "recrawl",
 }
-# The settings of the local server: by default it writes each task state separately and keeps all data for months.
+# The settings of the server: by default it writes each task state separately and keeps all data for months.
 SERVER = {
     "PREFECT_SERVER_API_HOST": "127.0.0.1",
     # The defaults are 10 s for a statement and 5 s for a connection; a busy machine needs more.
@@ -73,7 +73,7 @@ def build_client_environment(home: Path, api: PrefectApi) -> dict[str, str]:
 
 
 def build_server_environment(home: Path, *, port: int, auth: str, url: str, keep_runs: timedelta) -> dict[str, str]:
-    """Return the variables of the local server. url: postgresql://..., a database that only Prefect uses.
+    """Return the variables of a server on this machine. url: postgresql://..., a database that only Prefect uses.
 
     keep_runs: how long Prefect keeps ended runs with their logs.
     """

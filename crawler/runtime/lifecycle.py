@@ -25,7 +25,7 @@ from crawler.store.domains import expire_leases
 
 DEPLOYMENTS = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
 RETRY_SECONDS = 10
-CANCEL_SECONDS = 120  # for runs to record their visits in progress; by default, no request takes longer than 20
+CANCEL_SECONDS = 120  # for runs to record their visits in progress; by default, no request takes longer than 20 s
 
 
 def start_stack(settings: Settings, *, report: Report, deployments: Path = DEPLOYMENTS) -> Stack:
@@ -77,7 +77,7 @@ def _start_parts(home: Path, settings: Settings, *, deployments: Path, report: R
         return ensure_server(home, settings, database_url=url, report=report)
 
     server = start_server() if external is None else None
-    # While the server starts, which takes about as long as this and the import of prefect.
+    # Migrate the database and import prefect while the server starts, which takes about as long.
     if settings.database_url is None:
         prepare_schema(database_url, may_upgrade=True)
     os.environ.update(build_client_environment(home, _choose_api(home, server, external)))
@@ -141,7 +141,7 @@ def _ensure_worker(
 
 
 def clean_up(tag: str, *, excluding: Process | None = None, database_url: str, report: Report) -> None:
-    """End the tagged processes of a dead worker or of one for another server, and release the leases of its runs."""
+    """End all processes with a tag, except `excluding`, and release the leases of their runs."""
     background_processes.end_processes([each for each in background_processes.list_tagged(tag) if each != excluding])
 
     async def free_leases() -> int:

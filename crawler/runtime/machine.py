@@ -141,7 +141,7 @@ def read_recorded_port(file: Path, *, default: int) -> int:
 def ensure_private_folder(home: Path, name: str) -> Path:
     """Return HOME/NAME, create it if needed, and deny access to other users. name: one of HOME_FOLDERS.
 
-    HOME also becomes private, unless it has other contents. Raises StackFailed if the folder cannot be used.
+    HOME also becomes private, unless it has other contents or another owner. Raises StackFailed if it cannot be used.
     """
     folder = home / name
     try:
@@ -175,7 +175,7 @@ def write_private(path: Path, text: str) -> None:
 
 
 def ensure_secret(file: Path, make: Callable[[], str]) -> str:
-    """Return the text of a private file in HOME/run. make: returns the text if the file does not exist yet."""
+    """Return the text of a private file in HOME/run, and create it if needed. make: returns the text of a new file."""
     existing = read_secret(file)
     if existing:
         return existing

@@ -15,7 +15,7 @@ from crawler.settings import Settings
 
 
 def build_secret_finder(settings: Settings) -> Callable[[SecretReference], Awaitable[str | None]]:
-    """Return a function that looks up the secret of a reference; it returns None if the secret or server is missing."""
+    """Return a function that looks up a secret: None if it or the server is missing, BadInput for an unusable file."""
     return partial(_find_secret, settings)  # a partial can be pickled for another process
 
 

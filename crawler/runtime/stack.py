@@ -94,7 +94,7 @@ def find_running_stack(settings: Settings) -> Stack | None:
 
 
 def find_server(settings: Settings) -> PrefectApi:
-    """Return the Prefect server with its auth string. Raises StackFailed if none is running."""
+    """Return the Prefect server with its auth string. Raises StackFailed if none responds."""
     home = settings.home.resolve()
     server = find_child(home, SERVER)
     api = find_external_api(settings, server) or (build_own_api(home, server) if server is not None else None)
@@ -149,7 +149,7 @@ def is_own_api(server: Child | None, api_url: str) -> bool:
 
 
 def build_own_api(home: Path, server: Child) -> PrefectApi:
-    """Return the API of the server that this stack has started, with its auth string."""
+    """Return the API of the server that this stack has started, with the auth string of `home`."""
     return PrefectApi(build_api_url(server.port), read_auth(home))
 
 
@@ -186,7 +186,7 @@ def build_named_api(settings: Settings, url: str) -> PrefectApi:
 
 
 def is_responding(server: Child | None, api: PrefectApi) -> bool:
-    """Return whether a Prefect server responds; for the local address, whether it is the local server."""
+    """Return whether a Prefect server responds, and if it should be the local server, whether it is."""
     if server is not None and is_own_api(server, api.url) and api.auth is not None:
         return is_own_server(server.port, api.auth)
     try:

@@ -52,7 +52,7 @@ def find_web_ui(home: Path) -> Child | None:
 
 @contextmanager
 def note_web_ui(home: Path, *, port: int, address: str | None = None) -> Iterator[None]:
-    """Write a note during the block, by which other commands find that this process serves the web UI on a port.
+    """Write a note during the block, by which other commands find this web UI, unless another one has written it.
 
     address: the origin that browsers use; None for the loopback address.
     """

@@ -129,7 +129,7 @@ async def _wait_for_end(process: Process) -> None:
 
 
 async def _explain_loss(process: Process) -> ParserLost:
-    """Explain why a process ended. C libraries that run out of memory end it with various exit codes."""
+    """Explain why a process ended. Memory may be the cause of any end but SIGPROF: C libraries use various codes."""
     await _wait_for_end(process)
     if process.returncode == -signal.SIGPROF:
         return ParserLost("parsing takes too much CPU time")

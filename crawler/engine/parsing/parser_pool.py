@@ -118,13 +118,13 @@ MAX_PARSERS = 9  # parser processes, 50 MB each; one crawling process cannot kee
 
 @dataclass(frozen=True, slots=True)
 class ReadingLimits:
-    """Limits for parsing. Memory is counted beyond what an idle parser process uses.
+    """Limits for parsing in parser processes. Memory is counted beyond what an idle one uses.
 
     cpu_seconds: CPU time for one body; ordinary ones take a millisecond.  list_cpu_seconds: CPU time for a URL list;
     one of fifty thousand URLs takes two seconds.  timeout: elapsed time, generous for a busy machine.
     memory_bytes: memory of all parser processes together.  max_body_bytes: maximum memory for parsing one body.
-    memory_per_byte: the first estimate, per byte of the body, but at least min_body_bytes; if the estimate is too low,
-    the body gets max_body_bytes.  max_resident_bytes: after a call, a larger parser process is replaced.
+    memory_per_byte: the first estimate, per byte of the body, but at least min_body_bytes; if it is too low, and for
+    PDFs, the body gets max_body_bytes.  max_resident_bytes: after a call, a larger parser process is replaced.
     """
 
     cpu_seconds: float = 5.0
@@ -147,9 +147,9 @@ READING_LIMITS = ReadingLimits()
 
 
 def choose_parser_count() -> int:
-    """Return the number of parser processes: one per core (at least two), plus one that no single domain can take.
+    """Return how many parser processes to use: one per core (at least two) and one more, at most MAX_PARSERS.
 
-    One domain needs two processes: with one, parser and crawler would wait for each other half of the time.
+    One domain can take all but one. It needs two: with one, parser and crawler would wait for each other in turn.
     """
     return min(max(count_usable_cores(), 2) + 1, MAX_PARSERS)
 
@@ -158,8 +158,8 @@ class ParserPool:
     """A pool of parser processes; a context manager.
 
     processes: how many; 0: parse in this process.  inline_bodies: how many bodies to parse here before one is started.
-    Some bodies always need a parser process: PDFs, because native code parses untrusted input; bodies to which a user's
-    regular expression or XPath is applied, which may never end; and bodies that a plugin reads.
+    Some bodies need a parser process in any case: PDFs, because native code parses untrusted input; bodies to which a
+    user's regular expression or XPath is applied, which may never end; and bodies that a plugin reads.
     """
 
     def __init__(
@@ -289,7 +289,7 @@ def _call_inline(call: partial[T]) -> T | None:
 class DomainParser:
     """The parser of one domain: it applies the domain's page rules and uses its share of a pool.
 
-    Methods return None for a body that cannot be parsed within the limits, or that crashes its parser.
+    Parsing returns None, or no blocks, if the body cannot be parsed (see ParserPool.read).
     """
 
     def __init__(self, pool: ParserPool, rules: PageRules) -> None:

@@ -2,7 +2,7 @@
 
 The process is started by the path of this file: starting it by module name would import all of the engine. It ends
 when its input ends, and thus with its parent; by a signal when a body takes too much CPU time, because C parsers cannot
-be interrupted; and when its parent replaces it because it became too large.
+be interrupted; and when its parent kills it.
 """
 
 import ctypes

@@ -2,7 +2,7 @@
 
 A crawling process uses one core, beside its parser processes. As long as it mostly waits for servers because of their
 delays, a second process does not help. When it is busy with several leases, worker processes are started, at most one
-process per core and per lease. Leases that move to a worker process are ended early here and claimed again.
+process per lease, and per core unless `crawl_processes` is set. Leases that move are ended early and claimed again.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class _LocalLease:
 
     @property
     def is_movable(self) -> bool:
-        """Return whether another process can continue the lease; it cannot if this process has a session for it."""
+        """Return whether another process can continue the lease. Cookies and logins exist only in this process."""
         return not self.lease.domain.settings.is_special
 
 
@@ -60,7 +60,7 @@ class WorkerPool:
         return tuple(worker for worker in self._workers if not worker.is_lost)
 
     async def crawl(self, lease: Lease, *, crawl_locally: CrawlLocally, progress: Progress) -> LeaseResult:
-        """Crawl a lease in the process with the fewest leases.
+        """Crawl a lease in the process with the fewest leases, or here if it cannot be moved.
 
         crawl_locally: crawls the lease here, until the given event is set.  progress: called after each recorded
         batch.  Raise WorkerLost if its worker process ended unexpectedly.
@@ -124,7 +124,7 @@ async def open_worker_pool(
     find_secret: looks up secrets; it is sent to worker processes, so it must be picklable.  stop: as in WorkerPool.
     """
     options = WorkerOptions(
-        settings=settings.model_copy(update={"parser_processes": 2}),  # a single domain can use only one of them
+        settings=settings.model_copy(update={"parser_processes": 2}),  # a lease uses one; the other is for other leases
         database_url=db.url,
         clock=clock,
         find_secret=find_secret,

@@ -32,7 +32,7 @@ class BrowserSource:
         self.missing_reason = ""  # why there is no browser, as a sentence
 
     def get_browser(self) -> "Browser | None":
-        """Return the browser, which starts with its first tab; None if none is installed, or if it did not start."""
+        """Return the browser, which starts with its first page; None if none is installed, or if it did not start."""
         if self._browser is None and not self.missing_reason:
             if problem := explain_missing_extra("browser", "A browser"):
                 self.mark_missing(problem)

@@ -23,7 +23,7 @@ from crawler.engine.rendering.browsers import PageRenderer
 
 @dataclass(frozen=True, slots=True)
 class PageReading:
-    """A response with the body that was read. parsed: the page of that body; None if the body is unchanged."""
+    """A response with the body that was read. parsed: the page; None if its body is unchanged or was not parsed."""
 
     response: Fetched
     parsed: Parsed | None
@@ -39,7 +39,7 @@ class PageResult:
     without_scripts: the page without scripts, if a browser rendered it or failed.  gain: what rendering added.
     screenshot: a PNG, if requested.  received_bytes: bytes received by the page's requests in the browser.
     is_readable: whether parsing succeeded.  is_page_fault: whether the page itself is to blame for a failed rendering.
-    evidence: evidence that scripts write a part of the page; None if the page without scripts is unknown.
+    evidence: evidence that scripts write a part of the page; None if unknown.
     """
 
     stored: PageReading
@@ -132,7 +132,7 @@ class PageReader:
         return parsed
 
     def update_memory(self, memory: RenderMemory, target: Target, result: PageResult) -> RenderMemory:
-        """Return the rendering memory with this visit. Failures that are not the page's fault do not count at first."""
+        """Return the rendering memory with this visit. Failures that are not the page's fault count if repeated."""
         if result.evidence is None:
             return memory
         page = ReadPage(target.url, target.key, derive_template(target.url), result.evidence, result.choice)
@@ -229,7 +229,7 @@ def _build_unrendered(
 ) -> PageResult:
     """Return the page as read without scripts.
 
-    plain: the parsed page; None if its body is unchanged.  choice: None to record nothing about rendering.
+    plain: the parsed page; None if its body is unchanged or not parsed.  choice: what to record; None: nothing.
     parsed: the parsed page, also if its body is unchanged.
     """
     reading = PageReading(response, plain)

@@ -39,7 +39,7 @@ class PageRequests:
     """The handler of the requests of one tab, one page at a time.
 
     own_authorities: the domain's authorities; requests to them are paced. Other hosts must have public addresses.
-    cache: scripts and styles of earlier pages of the lease, so that each is fetched once.
+    cache: scripts and styles that earlier pages of the lease have fetched.
     agent: the crawler's name in robots.txt.
     """
 

@@ -11,8 +11,8 @@ from crawler.store.claim import Grant
 class LeaseBudget:
     """The debited requests and bytes of one lease; only this class changes these numbers.
 
-    Requests are debited in advance; unused ones are refunded when a batch is recorded and at the end of the lease. A
-    grant is valid only on its day: afterwards nothing of it is sent or refunded.
+    Requests are debited in advance; unused ones are refunded when a batch is recorded and at the end of the lease. The
+    rest of a grant is lost with the next day's grant.
     day: the day of the last grant.  not_before: when the budgets allow the next request (knowledge time); None: now.
     """
 

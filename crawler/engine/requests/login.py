@@ -56,7 +56,7 @@ class Login:
         return self._session.is_logged_in or await self._log_in()
 
     def is_required_by(self, response: Response, *, url: Url) -> bool:
-        """Return whether a response requires a login: 401, a redirect to the form, or the form itself."""
+        """Return whether a page other than the form's requires a login: 401, a redirect to the form, or the form."""
         if not isinstance(response, Fetched) or _extract_path(url) == _extract_path(self._url):
             return False
         if response.status in PERMANENT_REDIRECTS | TEMPORARY_REDIRECTS and response.location is not None:

@@ -9,8 +9,8 @@ from crawler.clock import Clock
 from crawler.core.budget.hours import ALWAYS, Hours, get_speed
 from crawler.core.domain import Lease
 
-# Maximum delay caused by latency, like Heritrix's maxDelayMs (its delayFactor is 5, Mercator's 10: Heydon and Najork,
-# World Wide Web 2 (4), 1999). A longer configured delay is not shortened.
+# Maximum delay caused by latency, like Heritrix's maxDelayMs; a longer configured delay is not shortened. As latency
+# factor, Heritrix uses 5 and Mercator 10 (Heydon and Najork, World Wide Web 2 (4), 1999).
 MAX_LATENCY_DELAY = timedelta(seconds=30)
 SMOOTHING = 0.25  # weight of the newest response, so that one slow page does not slow down the domain
 POLL_SECONDS = 0.25  # how often a waiting request checks whether it is still needed
@@ -96,7 +96,7 @@ class Pacer:
             self._start_delay()
 
     def note_response(self, latency: timedelta | None = None) -> None:
-        """Note that a request has ended. latency: time from the send to the end of the response, if there was one."""
+        """Note that a request has ended. latency: time from the send to the end of the response; None: unknown."""
         if latency is not None:
             before = latency if self._latency is None else self._latency
             self._latency = before + SMOOTHING * (latency - before)

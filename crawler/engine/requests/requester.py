@@ -47,7 +47,7 @@ async def skip_fence(_max_duration: timedelta) -> None:
 
 
 def compute_latency(response: Response) -> timedelta | None:
-    """Return the time that the server took to respond or to time out; None if it was not reached."""
+    """Return the time that the server took to respond or to time out; None after any other failure."""
     if isinstance(response, Unreached) and response.reason is not FailureReason.DEADLINE:
         return None
     return response.elapsed
@@ -158,7 +158,7 @@ def build_leased_server(session: DomainSession, store: LeasedStore, *, fence: Fe
 class Requester:
     """The sender of one lease's requests.
 
-    term: the term of the lease.  is_ending: returns whether the lease must end.  stats: counts the extra requests.
+    term: the lease's term.  is_ending: returns whether the lease must end.  stats: counts requests, but not of targets.
     prefetched: responses that were just fetched; each counts as the request of its page's first visit.
     """
 
@@ -182,7 +182,7 @@ class Requester:
 
     @property
     def day(self) -> date | None:
-        """Return the day whose budget is debited now."""
+        """Return the day of the last grant."""
         return self._budget.day
 
     @property

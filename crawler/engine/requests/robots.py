@@ -17,7 +17,7 @@ from crawler.engine.store_port import LeasedStore
 MAX_REDIRECTS = 5  # RFC 9309, section 2.3.1.2
 COPY_LIFETIME = timedelta(days=1)  # section 2.4: not longer
 RETRY_AFTER = timedelta(hours=1)
-GIVE_UP_AFTER = timedelta(days=30)  # section 2.3.1.4: then an unreachable robots.txt allows everything
+GIVE_UP_AFTER = timedelta(days=30)  # section 2.3.1.4: then an unreachable robots.txt without a copy allows everything
 MAX_READ_BYTES = MAX_ROBOTS_BYTES + 1  # one more byte, to detect a longer file
 
 # Sends a paced request; returns None if the budget is spent or the crawl hours are closed.
@@ -35,7 +35,7 @@ class RobotsResult:
     """The rules of a robots.txt and how they were obtained.
 
     copy: the copy to store; None if the stored one remains.  outage: why the domain may not be crawled now, or None.
-    rules_changed: whether they differ from the stored ones.  requested_wait: the server's Retry-After.
+    rules_changed: whether the text differs from the stored copy.  requested_wait: the server's Retry-After.
     is_budget_spent: the day's budget ended, or the crawl hours closed, before the rules were known.
     """
 
@@ -119,7 +119,7 @@ def build_good_copy(body: bytes, *, outcome: str = "ok", at: datetime) -> Robots
 
 
 def _use_last_copy(outcome: str, lease: Lease, *, now: datetime) -> RobotsResult:
-    """Return the last good copy while robots.txt cannot be fetched; without one, the domain may not be crawled yet."""
+    """Return the last good copy; without one, the domain may not be crawled until GIVE_UP_AFTER is over."""
     body, good_at = (lease.robots.body, lease.robots.good_at) if lease.robots else (None, None)
     copy = RobotsCopy(body=body, outcome=outcome, fetched_at=now, good_at=good_at, due_at=now + RETRY_AFTER)
     if body is not None:

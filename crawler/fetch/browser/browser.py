@@ -1,8 +1,8 @@
-"""One browser for all domains, started when the first page needs it, with tabs for each lease that renders.
+"""One browser for all domains, started when the first page needs it.
 
 Playwright drives the browser, which never connects to the network itself (see proxy.py). A page that crashes, hangs or
-exceeds a limit is an outcome. If the browser itself may be damaged, another one replaces it, which takes 0.1 s. While
-pages are rendered, the memory of all browser processes is watched, and processes that take too much are killed.
+exceeds a limit is an outcome, not an error. If the browser itself may be damaged, another one replaces it. The memory
+of all its processes is watched, and processes that take too much are killed.
 """
 
 import asyncio
@@ -55,8 +55,8 @@ FLAGS = (
 )
 REPLACE_SHARE = 0.7  # of the memory limit: a browser that uses more after a render is replaced
 MAX_STARTS = 2  # attempts to start a browser or driver
-MAX_CHALLENGES = 10  # for each, Chromium may remember a password; it remembers 20, and one of them is the proxy's
-MAX_URLS = 500  # URLs that scripts use outside of the document
+MAX_CHALLENGES = 10  # responses with status 401: for each, Chromium may store a password, and it keeps only 20
+MAX_URLS = 500  # links that are found in a page's scripts and their data, in addition to those of the document
 _SCRIPT_NAMES = ("prepare", "read_dom", "scroll", "settle")
 _SCRIPTS = {name: files(__package__).joinpath(f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPT_NAMES}
 
@@ -65,8 +65,8 @@ _SCRIPTS = {name: files(__package__).joinpath(f"{name}.js").read_text(encoding="
 class RenderLimits:
     """Limits of rendering.
 
-    timeout: for opening a page's tab, and again for loading and reading the page.  quiet_time: a page is done when
-    nothing changes for this time.  max_settle_time: maximum wait for that, unless requests are in flight.
+    timeout: for opening a tab, with the browser's start, and again for loading and reading the page.  quiet_time: a
+    page is done when nothing changes for this time.  max_settle_time: maximum wait for that if no request is in flight.
     max_scrolls: how often to scroll down by the height of the window.  max_html_chars: size of the document.
     max_tabs: simultaneous renders.  max_process_bytes: private memory of one browser process.  max_total_bytes: memory
     of all browser processes; above it, the largest page or the browser is killed.  max_renders, max_tab_renders:
@@ -142,7 +142,7 @@ class Browser:
                 await tab.close()
 
     async def ensure_running(self) -> _RunningBrowser:
-        """Return the browser; start it if none is running. Raise BrowserMissing if it does not start."""
+        """Return the browser for new tabs; start one if there is none or it is stale. Raise BrowserMissing."""
         async with self._start_lock:
             previous = self._running
             if previous is not None and not previous.driven.is_connected():
@@ -425,7 +425,7 @@ class Tab:
                 return self._build_not_rendered(RenderFailure.NO_PAGE, "its scripts prevent reading the document")
 
     async def _wait_until_settled(self, page: Page, quiet: float | None = None) -> None:
-        """Wait until the page has not changed for a while and none of its requests is in flight.
+        """Wait until the page has not changed for a while, or max_settle_time is over, and no request is in flight.
 
         Requests may wait for the domain's delay, so while any is in flight only the page's timeout ends the wait.
         """

@@ -27,7 +27,7 @@ PASSED_VARIABLES = {
     "RECRAWL_STACK",  # by this, `recrawl down` finds the processes of the local stack
 }
 VARIABLE = "RECRAWL_BROWSER"
-# Headless shell first: it needs a third of the CPU time per page.
+# The headless shell is first: it needs a third of the others' CPU time.
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 REMEDY = (
     "install one with `apt-get install chromium-headless-shell` or "
@@ -38,7 +38,7 @@ PROC = Path("/proc")
 
 
 class BrowserMissing(Exception):
-    """No browser was found or it does not start. The message is a sentence with the remedy."""
+    """No browser was found or it does not start. The message is for users."""
 
 
 class Sandbox(StrEnum):
@@ -69,7 +69,7 @@ vars(transport)["get_driver_env"] = _reduce_environment  # Playwright has no opt
 
 
 def find_browser(browser_name: str | None = None) -> Path:
-    """Find the browser's executable: the named one, Playwright's own, or one on the PATH.
+    """Find the browser's executable: the named one, else one that Playwright downloaded, else one on the PATH.
 
     browser_name: a path or the name of a program.  Raise BrowserMissing if there is none.
     """
@@ -87,7 +87,7 @@ def find_browser(browser_name: str | None = None) -> Path:
 
 
 def _find_download() -> Path | None:
-    """Return the newest browser that Playwright downloaded for this user, if any."""
+    """Return a browser that Playwright downloaded for this user, if any; preferably a headless shell."""
     folder = Path(os.environ.get("PLAYWRIGHT_BROWSERS_PATH") or Path.home() / ".cache" / "ms-playwright")
     programs = (program for pattern in _DOWNLOADS for program in sorted(folder.glob(pattern), reverse=True))
     return next((each for each in programs if each.is_file() and os.access(each, os.X_OK)), None)
@@ -104,7 +104,7 @@ async def run_driver() -> AsyncIterator[Playwright]:
         raise DriverLost(str(error)) from error
     finally:
         _is_ours.reset(token)
-    # Retrieve this error, which nothing awaits once the driver runs; otherwise asyncio would print it.
+    # Retrieve the transport's error, which nothing awaits once the driver runs; otherwise asyncio would print it.
     client = vars(manager)["_client"]
     vars(client)["_transport"].on_error_future.add_done_callback(lambda lost: lost.cancelled() or lost.exception())
     try:
@@ -196,7 +196,7 @@ def is_renderer(pid: int) -> bool:
 
 
 def limit_memory(pids: list[int], max_bytes: int) -> None:
-    """Limit the private memory of these processes and of those that they start later."""
+    """Limit the private memory of these processes and of those that they start later; only on Linux."""
     if not hasattr(resource, "prlimit"):
         return
     for pid in pids:
@@ -205,7 +205,7 @@ def limit_memory(pids: list[int], max_bytes: int) -> None:
 
 
 def kill_tree(pid: int) -> None:
-    """Kill a browser with all its processes."""
+    """Kill a process and all its descendants."""
     for each in list_process_tree(pid):
         with contextlib.suppress(ProcessLookupError):
             os.kill(each, signal.SIGKILL)

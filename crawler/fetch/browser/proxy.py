@@ -4,8 +4,8 @@ All requests of a page, whether from redirects, frames, workers or scripts, beco
 the proxy terminates TLS itself and rejects what is not HTTP (WebSockets, QUIC, other data in a tunnel). Each tab has a
 separate listener, so it is known which tab sent a request.
 
-Every user of the machine can connect to the listener. It accepts a request only with the tab's password
-(Proxy-Authorization, RFC 9110, 11.7.1), which only the browser gets (see browser.py).
+Every user of the machine can connect to the listener. It accepts a request or opens a tunnel only with the tab's
+password (Proxy-Authorization, RFC 9110, 11.7.1), which only the browser gets (see browser.py).
 """
 
 import asyncio
@@ -30,9 +30,9 @@ from crawler.core.http.response import BrowserRequest, BrowserResponse
 from crawler.core.http.urls import Url
 
 USERNAME = "tab"
-LOGIN_URL = Url("http://recrawl.invalid/")  # the proxy itself responds with an empty page (RFC 6761, 6.4)
+LOGIN_URL = Url("http://recrawl.invalid/")  # no site (RFC 6761, 6.4): the proxy itself responds with an empty page
 HEAD_SECONDS = 10  # time for the first request head of a connection, which must contain the password
-MAX_UNAUTHENTICATED = 64  # connections; then the oldest is closed, so that other users cannot exhaust file descriptors
+MAX_UNAUTHENTICATED = 64  # connections without a password yet; then the oldest is closed, to save file descriptors
 
 HOP_BY_HOP = {  # RFC 9110, 7.6.1
     *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te", "trailer"),
@@ -52,8 +52,8 @@ class LoopbackProxy:
     """A listener for the requests of one tab.
 
     handle_request: returns the response to a request.  in_flight: number of requests being handled.
-    password: required in each request.  refusals: number of requests without it.  challenges: number of responses
-    with status 401, for which the browser may store another password.
+    password: required in each request outside of a tunnel.  refusals: number of requests without it.
+    challenges: number of responses with status 401, for which the browser may store another password.
     """
 
     def __init__(self, handle_request: HandleRequest) -> None:
@@ -89,14 +89,14 @@ class LoopbackProxy:
         try:
             await self._serve_connection(reader, writer)
         except (OSError, ValueError, h11.ProtocolError, asyncio.CancelledError):
-            pass  # the browser disconnected or sent no HTTP, or the tab was closed
+            pass  # the client disconnected, sent no HTTP or no password in time, or the tab was closed
         finally:
             self._connections.discard(task)
             self._unauthenticated.pop(task, None)
             writer.close()
 
     async def _serve_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Handle the requests of one connection. Each must contain the password."""
+        """Handle the requests of one connection. Each must contain the password, except those in a tunnel."""
         connection = h11.Connection(h11.SERVER)
         async with asyncio.timeout(HEAD_SECONDS) as head:
             while True:

@@ -37,7 +37,7 @@ TOKENS = NamedRecords("api-tokens", TypeAdapter(list[ApiToken]))
 
 
 def create_token(home: Path, name: str, *, expires_at: datetime | None, at: datetime) -> str:
-    """Create a token and return it; it cannot be shown again. Raises BadInput if the name is invalid or in use."""
+    """Create a token and return it; it cannot be shown again. Raises BadInput for a bad name or too many tokens."""
     if not name.isprintable() or not name.strip() or len(name) > MAX_NAME_CHARS:
         raise BadInput(f"the name of a token must be one line of at most {MAX_NAME_CHARS} characters")
     with TOKENS.edit(home) as tokens:

@@ -64,7 +64,7 @@ ADDRESSES = NamedRecords("feed-addresses", TypeAdapter(list[FeedAddress]))
 
 
 def ensure_address(home: Path, name: str, selection: FeedSelection, *, at: datetime) -> FeedAddress:
-    """Return the address of that name, and create it if needed. Raises BadInput if the name is invalid or in use."""
+    """Return the address of that name, and create it if needed. Raises BadInput for a bad name or too many of them."""
     if not name.isprintable() or not name.strip() or len(name) > MAX_NAME_CHARS or name == WEB_UI_NAME:
         raise BadInput(f"the name of a feed must be one line of at most {MAX_NAME_CHARS} characters, not {WEB_UI_NAME}")
     with ADDRESSES.edit(home) as addresses:

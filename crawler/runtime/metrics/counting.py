@@ -43,7 +43,7 @@ TOTAL = "total.json"
 
 @dataclass(slots=True)
 class CrawlCounts:
-    """Counts since the start of a process.
+    """Counts of the crawls of one or more processes.
 
     visits: by outcome.  failures: failed visits by reason.  leases: by outcome.  sums: SUMMED and lease_milliseconds.
     lease_seconds: ended leases by index in LEASE_BUCKETS; longer ones have the index after the last.

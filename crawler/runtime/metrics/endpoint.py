@@ -35,7 +35,7 @@ TEXT = "text/plain; charset=utf-8"
 
 @contextmanager
 def serve_worker_metrics(host: str, port: int, home: Path, *, tag: str, is_alive: Callable[[], bool]) -> Iterator[None]:
-    """Serve the metrics of the crawl runs of a home. tag: of their processes.  is_alive: the response of /alive."""
+    """Serve the metrics of the crawl runs of a home. tag: of their processes.  is_alive: whether /alive returns 200."""
     folder = ensure_metrics_folder(home)
 
     def collect() -> Iterator[Metric]:

@@ -16,7 +16,7 @@ from crawler.runtime.machine import hold_lock
 # Not `nobody`: other services with that account could read the data and the server's memory. And not a number without
 # a name, because Postgres looks up the name of its account.
 SERVER_ACCOUNT = "recrawl-postgres"
-# Without password, shell and home folder. The second command is for busybox, as on Alpine.
+# Without password, shell and home folder. The second way is for busybox, as on Alpine.
 NO_LOGIN = "/bin/false"
 CREATE_COMMANDS = (
     (f"useradd --system --user-group --no-create-home --home-dir / --shell {NO_LOGIN} {SERVER_ACCOUNT}",),

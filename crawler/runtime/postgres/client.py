@@ -45,7 +45,7 @@ def restore_database(settings: Settings, file: Path) -> Iterator[str]:
     """Restore a dump, upgrade it to the newest schema, and yield the database URL.
 
     An external database must be empty. The embedded one must have no domains, and is created if needed. Raises BadInput
-    otherwise or if the file does not exist, and CrawlerError if the file is not a dump.
+    otherwise or if the file does not exist, and CrawlerError if the restore fails.
     """
     if not file.is_file():
         raise BadInput(f"{file} is not a file")
@@ -88,7 +88,7 @@ def run_psql(url: str, *, may_write: bool) -> int:
 
 
 def find_program(name: str) -> Path:
-    """Return the newest program of that name, from a Postgres installation or the PATH. Raises StackFailed.
+    """Return the newest program of that name from a Postgres installation, else one from the PATH. Raises StackFailed.
 
     The newest, because an older program rejects a newer server.
     """

@@ -95,7 +95,7 @@ def ensure_postgres(home: Path, *, durable: bool = True) -> Cluster:
 def borrow_postgres(home: Path) -> Iterator[Cluster]:
     """Run the Postgres of `home` during the block; the last user stops it, unless `keep_postgres` was called.
 
-    If the server is killed meanwhile, for example by the OOM killer, it is restarted on the same port.
+    If the server is killed meanwhile, for example by the OOM killer, it is restarted, on the same port if that is free.
     """
     try:
         with hold_lock(_get_users_file(home), shared=True):
@@ -173,7 +173,7 @@ def find_data_major(home: Path) -> int | None:
 
 
 def find_running_postgres(home: Path) -> Cluster | None:
-    """Return the Postgres of `home` if it is running and accepts connections."""
+    """Return the Postgres of `home` if it is running and accepts connections, else None. Raises StackFailed."""
     home = home.resolve()
     major = find_data_major(home)
     if major is None:

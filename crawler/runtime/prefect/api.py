@@ -71,7 +71,7 @@ async def read_secret_block(api: PrefectApi, name: str) -> str | None:
 
 
 async def ensure_deployments(api: PrefectApi, file: Path, *, is_ours: bool) -> int:
-    """Create the work pool, automations and deployments of a prefect.yaml. Return how many deployments changed.
+    """Create the work pool, automations, and the deployments of a prefect.yaml. Return how many deployments changed.
 
     Deployments of the current version are not changed, so paused or edited schedules and waiting runs are kept.
     is_ours: whether the server and its pool belong to this home.
@@ -231,7 +231,7 @@ async def _set_end_state(client: PrefectClient, run: objects.FlowRun, state: obj
 
 
 async def delete_late_runs(api: PrefectApi) -> int:
-    """Delete the scheduled runs that are late, because the next run does their work. Return their number."""
+    """Delete late runs that a schedule has created, because the next run does their work. Return their number."""
     async with open_client(api) as client:
         scheduled_state, past = {"type": {"any_": [objects.StateType.SCHEDULED]}}, {"before_": datetime.now(UTC)}
         run_filter = filters.FlowRunFilter.model_validate({"state": scheduled_state, "expected_start_time": past})
@@ -245,8 +245,8 @@ async def delete_late_runs(api: PrefectApi) -> int:
 async def cancel_runs(api: PrefectApi, *, only: Collection[UUID] | None) -> list[UUID]:
     """Cancel the live runs of the pool and return them. only: the runs to cancel; None for all.
 
-    Repeat the call after a while, because a worker that is reconnecting to a restarted server misses a cancellation. Do
-    not repeat it sooner: a run that is canceled at the moment of its end stays Cancelling forever.
+    Repeat the call after some seconds, because a worker that is reconnecting to a restarted server misses a
+    cancellation. But not at once: a run that is canceled at the moment of its end stays Cancelling forever.
     """
     async with open_client(api) as client:
         runs = [run for run in await list_live_runs(client) if only is None or run.id in only]

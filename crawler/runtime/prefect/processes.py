@@ -21,7 +21,7 @@ START_SECONDS = 900  # 5 to 10 are enough on an idle machine; the first start of
 
 
 def ensure_server(home: Path, settings: Settings, *, database_url: str, report: Report) -> Child:
-    """Return the server of `home`, and start it if it is not running; it may not respond yet.
+    """Return the server of `home`. If it is not running, start it; then it may not respond yet.
 
     database_url: a database that only Prefect uses.
     """
@@ -115,7 +115,7 @@ def clear_runs(api: PrefectApi, *, report: Report) -> None:
 
 
 def start_worker(home: Path, *, api: PrefectApi, database_url: str, report: Report) -> Child:
-    """Start a worker and wait until it is online."""
+    """Start a worker and wait until it is online. Raises StackFailed if it does not get online."""
     from crawler.runtime.prefect.api import has_worker
 
     tag = background_processes.ensure_tag(home)

@@ -18,7 +18,7 @@ from crawler.store import database
 
 
 def deploy(settings: Settings, *, may_upgrade: bool, timeout_seconds: float, report: Report) -> int:
-    """Migrate the database, register the pool and the deployments. Return the number of new or changed deployments.
+    """Migrate the database and register work pool and deployments. Return the number of new or changed deployments.
 
     may_upgrade: whether to migrate a database that has data; an empty one is always migrated.  timeout_seconds: how
     long to wait for the database and the server.  Raises StackFailed if one of them does not respond in time.
@@ -49,11 +49,11 @@ def deploy(settings: Settings, *, may_upgrade: bool, timeout_seconds: float, rep
 def serve_prefect(settings: Settings, *, host: str, port: int, address: str | None, report: Report) -> NoReturn:
     """Replace this process with the Prefect server. address: the origin for browsers; None for the loopback address.
 
-    Raises StackFailed without a database or auth string, because users of an open server could run programs.
+    Raises StackFailed without a database, or without an auth string: all users of an open server could run programs.
     """
     auth, database_setting = settings.prefect_api_auth_string, settings.prefect_database_url
     if auth is None or ":" not in auth.get_secret_value():
-        raise StackFailed("PREFECT_API_AUTH_STRING is not set: set it to user:password, which protects the server")
+        raise StackFailed("PREFECT_API_AUTH_STRING is not set to user:password, which protects the server")
     if database_setting is None:
         raise StackFailed("RECRAWL_PREFECT_DATABASE_URL is not set: the Prefect server needs a separate database")
     home, url = settings.home.resolve(), database.build_libpq_url(database_setting.get_secret_value())
