@@ -144,7 +144,7 @@ RENDERS = MemoryFormat(NO_RENDERS, number=3, max_bytes=1 << 20)
 
 
 def pack_mask(mask: NoiseMask, *, max_bytes: int = MASK.max_bytes) -> bytes:
-    """Return the mask in its stored form. A mask that is too large loses its oldest texts.
+    """Return the mask in its stored form. A mask that is too large loses its oldest volatile content.
 
     Pending edits of the boilerplate are not stored: the transaction that writes the mask reports them as an event.
     """
