@@ -216,7 +216,7 @@ def _build_next_window(end: tuple[datetime, PageKey]) -> dict[str, Any]:
 
 
 def _find_query_pages(scored: ScoredRows, selection: Selection) -> list[CandidateRow]:
-    """Return the pages selected in discovery order whose URLs have a query: each may be another URL of a fetched page."""
+    """Return the pages selected in discovery order with a query: each may be another URL of a fetched page."""
     rows = (scored.rows[n] for n in selection.chosen.tolist())
     unfetched = (row for row in rows if row.state == State.UNFETCHED and row.request_reason == RequestReason.NONE)
     return [row for row in unfetched if row.due_at is None and "?" in row.url]
