@@ -160,7 +160,7 @@ class Snapshot(PageTable, table=True):
     """One version of a page, written only if the page was added, changed, or restored with another text.
 
     distance_bits: the SimHash distance from the version before.  is_stored: text, headers and body are stored;
-    retention deletes those of old versions and keeps this row.
+    retention deletes those of old versions, and this row only with its event.
     """
 
     __table_args__ = (

@@ -17,7 +17,7 @@ from crawler.store.database import PREFER_KEY_LOOKUPS, Connection, Database
 from crawler.store.rows import encode_fingerprint, fetch_number, fetch_row, fetch_rows
 
 CHUNK = 5_000  # events in one transaction; takes about a second
-# Waits for a deletion of the domain, or makes it wait, but does not conflict with the lease holder.
+# Waits for a deletion of the domain, or makes it wait, but does not conflict with the recording of visits.
 LOCK_DOMAIN = "SELECT FROM domain_state WHERE domain_id = %(domain_id)s FOR KEY SHARE"
 # Another process that fills the same domain waits at this row.
 CURSOR = """
@@ -66,7 +66,7 @@ INSERT_BANDS = """
     ON CONFLICT DO NOTHING
 """
 ADVANCE = "UPDATE fingerprint_cursor SET event = %(event)s WHERE domain_id = %(domain_id)s"
-# Read pages of the nearest fingerprints only: there may be thousands of these, each with thousands of pages.
+# Reads pages of the nearest fingerprints only: there may be thousands of fingerprints with thousands of pages each.
 NEAR_DUPLICATES = """
     SELECT p.url, n.bits, p.canonical IS NOT NULL
       FROM (SELECT DISTINCT distance_bits(b.fingerprint, a.fingerprint) AS bits, b.fingerprint

@@ -104,7 +104,7 @@ class EventKind(StrEnum):
     EXCLUDED = "excluded"  # robots.txt or the scope of the domain now excludes the page
     RESTORED = "restored"
     TEMPLATE = "template"  # the site changed a block of nearly all its pages: one event, for the root
-    DEFERRED = "deferred"  # unfetched pages like this one bring nothing new (crawler trap): only one a day is fetched
+    DEFERRED = "deferred"  # unfetched pages like this one have hardly any new text (crawler trap): one a day is fetched
     RESUMED = "resumed"  # such pages are fetched again
     HINT = "hint"  # a change signal says that the page has changed; it has not been visited yet
 
@@ -326,7 +326,7 @@ async def read_feed_source(db: Database, domain: Domain) -> str:
 
 
 async def read_last_change(db: Database, domain: Domain, url: Url) -> FeedItem | None:
-    """Return the last change of a page with its blocks, or None. Its position is 0: it may not be in the feed yet."""
+    """Return the last CHANGED event of a page with its blocks, or None. Its position is 0, in the feed or not."""
     values = {"domain_id": domain.id, "key": compute_page_key(url), "blocks": True}
     return next(iter(await _fetch_items(db, LAST_CHANGE, "e.position", values)), None)
 

@@ -1,4 +1,4 @@
-"""Retention of versions: old versions are thinned, that is, their texts, headers and bodies are deleted; the rows stay.
+"""Retention of versions: old versions are thinned, that is, their texts, headers and bodies are deleted, not the rows.
 
 A body is stored once for all versions that share it, so it is deleted with the last of them. A chunk is one
 transaction, which locks the row of the domain like recording does, so no new version can use a body that is being

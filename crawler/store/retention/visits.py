@@ -71,7 +71,7 @@ PACK = f"""
      RETURNING *),
     {PLACED_AND_PACKED}
 """  # noqa: S608  only our own columns are inserted
-# The packs of finished months. Age is measured from the domain's last visit, so all visits of these months are packed.
+# The packs of finished months, of which all visits are old enough to be packed.
 PACKS_BY_MONTH = """
     SELECT date_trunc('month', p.until, 'UTC') AS month, p.bits, sum(p.visits)::bigint
       FROM domain_state s
@@ -123,7 +123,7 @@ class WaitingVisits:
 
 @dataclass(frozen=True, slots=True)
 class MergeablePacks:
-    """The packs of a domain and month with bucket keys of `bits` bits, which can be merged into narrower buckets.
+    """The packs of a domain and month with prefixes of `bits` bits, which can be merged into narrower buckets.
 
     month: its first instant, UTC.  visits: the total number of visits.
     """
