@@ -114,7 +114,7 @@ class Prior(DomainTable, table=True):
     """The prior Gamma(a, b) of the change rates of a group's pages, b in days (crawler/core/freshness/prior.py).
 
     no: the number of the group. Number 0 has the prior of the whole domain and the pages without a group of their own.
-    template: the URL template of its pages; * for number 0.  pages: its fetched pages, estimated by the plan.
+    template: the URL template of its pages; * for number 0.  pages: their number, estimated by the plan.
     """
 
     __table_args__ = (

@@ -64,7 +64,7 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
-        """Run the block in a transaction: commit at its end or roll back on an exception. Translate driver errors."""
+        """Run the block in a transaction, which an exception rolls back. Translate the driver errors named below."""
         try:
             async with self.connection() as connection, connection.transaction():
                 yield connection

@@ -65,7 +65,7 @@ class ScoringContext:
     trusts: the reliability of validators, by group.
     slot_number: a number that grows with each request granted today and each day; it varies how fractions of slots are
     rounded.
-    is_scarce: a budget limits the requests; otherwise, the cost of a visit is time.
+    is_scarce: the plan has set a shadow price; otherwise, the cost of a visit is time.
     suspected: validators that lied in every group in which a change tested them.
     deferred: groups whose unfetched pages are deferred because such pages brought hardly anything new.
     mean_magnitude: of a change, over the domain's pages.

@@ -33,7 +33,7 @@ RANKING_SIZE = 300  # pages in each ranking
 GROUP_BITS = 3  # maximum distance of fingerprints in a group of near duplicates
 MAX_GROUPS = 10
 MAX_MEMBERS = 4  # pages of a group
-MAX_FILL_CHUNKS = 4  # chunks of events to add to the index of fingerprints at a time; a quarter of a second each
+MAX_FILL_CHUNKS = 4  # chunks of events to add to the index of fingerprints at a time
 ALL, FAILING, RENDERED = "all", "failing", "rendered"  # rankings in addition to one for each PageCategory
 
 TOTALS = """

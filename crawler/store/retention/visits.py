@@ -21,7 +21,7 @@ from crawler.store.database import Connection, Database
 from crawler.store.partitions import LOCK_TIMEOUT, VISIT_PARTITIONS, get_next_month
 from crawler.store.rows import fetch_number, fetch_row, fetch_rows
 
-PACKED_AFTER = timedelta(days=8)  # crawls, plans and audits read only newer visits row by row
+PACKED_AFTER = timedelta(days=8)  # recording reads only newer visits in table visit alone
 CHUNK = 10_000  # visits in one transaction: a third of a second
 MIN_PACK_VISITS = 128  # minimum mean number of visits in a bucket, if a domain has that many
 MAX_PACK_VISITS = 4 * MIN_PACK_VISITS
