@@ -267,7 +267,7 @@ async def change_settings(db: Database, domain: Domain, domain_settings: DomainS
     _raise_first(set(domain_settings.problems) - set(domain.settings.problems))
     async with db.transaction() as connection:
         if domain.settings.rules != domain_settings.rules:
-            # First, because every transaction that locks several rows of a domain locks its row in domain_state first.
+            # First, because it locks the row in domain_state, as every transaction does before other rows of a domain.
             await replace_rules(connection, domain.id, domain_settings.rules)
         await connection.execute(WAKE, (at, domain.id))  # locks the same row
         await connection.execute(UPDATE, build_setting_params(domain_settings) | {"id": domain.id})

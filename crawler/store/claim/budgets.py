@@ -186,7 +186,7 @@ async def charge(db: Database, domain: Domain, *, requests: int, received_bytes:
     async with db.transaction() as connection:
         row = await fetch_dict(connection, READ_DOMAIN_LEDGER, (domain.id,))
         if row is None:
-            return  # deleted
+            return  # the domain was deleted
         ledger = debit_ledger(roll_over(build_ledger(row), now=at), requests, received_bytes=received_bytes)
         await _write_ledgers(connection, domain.id, ledger)
 

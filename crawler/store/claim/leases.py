@@ -136,7 +136,7 @@ async def claim(
             candidate = candidate or await fetch_dict(connection, CANDIDATES[1], values)
             if candidate is None:
                 return None
-            # A caller that claims at NEVER (try_page) has checked the hours before.
+            # A caller that claims at NEVER has checked the hours before (engine/try_page.py).
             opens_at = at if at == NEVER else find_opening(parse_stored_hours(candidate["hours"]), at)
             if opens_at > at:
                 await connection.execute(WRITE_CLOSED_HOURS, (at, opens_at, candidate["domain_id"]))

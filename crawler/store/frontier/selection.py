@@ -173,7 +173,7 @@ async def _select_best(
     share_fetched = max(int(slots * context.refresh_share) - 2, 0)  # rounding can cost two slots
     window = {
         "most": max(min(slots * WINDOW_FACTOR, slots + MAX_EXTRA_PAGES), MIN_WINDOW),
-        "most_new": slots,  # they are read in the order of selection
+        "most_new": slots,  # unfetched pages are read in the order of selection, so no more are needed
         "share_new": round(slots * context.discovery_share),
         "share_fetched": share_fetched,
         "after_at": FIRST_INSTANT,

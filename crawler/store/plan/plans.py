@@ -78,7 +78,7 @@ WRITE_DOMAIN_PLAN = f"""
       FROM domain d WHERE d.id = %(domain_id)s  -- it may have been deleted
     ON CONFLICT (domain_id) DO UPDATE SET {build_upsert_set(PLAN_COLUMNS)}
 """  # noqa: S608  only our own columns are inserted
-MAX_WAITING = 10_000  # pages are counted up to this number; a domain rarely gets more requests in an hour
+MAX_WAITING = 10_000  # waiting pages are counted up to this number
 
 
 @dataclass(frozen=True, slots=True)

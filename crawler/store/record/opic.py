@@ -168,7 +168,7 @@ class OpicBatch:
             self._remove_page(key, successor=visit.moved_to.key if visit.moved_to else None)
             return
         if visit.recipients is not None:
-            # Seeds (depth 0) do not count in the estimate for pages that links discover.
+            # Seeds (depth 0) do not count in Economy.new_importance.
             self._pay_recipients(visit, is_first_visit=before is State.UNFETCHED and position.depth > 0)
         self.economy.change_pool(key, self._choose_pool(position))
 

@@ -145,7 +145,7 @@ class ChangeFilter:
             "e.key = %(key)s": self.key is not None,
             "starts_with(e.url, %(prefix)s)": bool(self.prefix),
             "e.change = ANY(%(kinds)s)": self.kinds != ALL_KINDS,
-            "e.change <> 'added'": EventKind.ADDED not in self.kinds,  # repeats the predicate of index event_news
+            "e.change <> 'added'": EventKind.ADDED not in self.kinds,  # for Postgres to use the index event_news
             "e.at >= %(since)s": self.since is not None,
             "f.position > %(after)s": self.after > 0 or self.until is not None,
             "f.position <= %(until)s": self.until is not None,
@@ -157,7 +157,7 @@ class ChangeFilter:
         """Return whether to search by an index of events rather than in the order of the feed."""
         if self.until is not None:
             return False
-        # Few changes follow a cursor, but most events are in the index event_news.
+        # Few changes follow a cursor, so the feed is read from there.
         is_news = self.since is not None or EventKind.ADDED not in self.kinds
         return self.key is not None or (is_news and not self.after)
 

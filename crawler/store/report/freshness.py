@@ -190,7 +190,7 @@ async def read_totals(connection: Connection, domain: Domain, *, at: datetime, m
     is_stored = await are_figures_stored(connection, domain, at=at, max_age=max_age)
     statement = STORED_TOTALS if is_stored else LIVE_TOTALS
     (totals,) = await fetch_values(connection, Totals, statement, {"domain_id": domain.id, "at": at})
-    return totals  # an aggregate has a row, and a stored one exists
+    return totals  # both statements return one row
 
 
 async def read_count_state(db: Database, domain: Domain, *, at: datetime, max_age: timedelta = MAX_AGE) -> CountState:

@@ -123,7 +123,7 @@ async def forget_changes(db: Database, domain: Domain, numbers: range) -> range:
     chunk, remaining = numbers[:CHUNK], numbers[CHUNK:]
     values = {"domain_id": domain.id, "first": chunk[0], "last": chunk[-1]}
     async with db.transaction() as connection:
-        if await fetch_number(connection, LOCK, values) != chunk[0]:  # deleted, or another process prunes it
+        if await fetch_number(connection, LOCK, values) != chunk[0]:  # domain deleted, or another process prunes it
             return range(0)
         await connection.execute(FORGET, values)
     return remaining

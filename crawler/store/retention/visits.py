@@ -25,7 +25,7 @@ PACKED_AFTER = timedelta(days=8)  # recording reads only newer visits in table v
 CHUNK = 10_000  # visits in one transaction: a third of a second
 MIN_PACK_VISITS = 128  # minimum mean number of visits in a bucket, if a domain has that many
 MAX_PACK_VISITS = 4 * MIN_PACK_VISITS
-MIN_WAITING_VISITS = 128  # fewer visits of a domain are not packed, unless they are old
+MIN_WAITING_VISITS = 128  # fewer visits are packed only once the oldest is older than 8 * PACKED_AFTER
 MAX_BITS = 16  # of the key prefix of a bucket
 FORGET_PACKS_CHUNK = 200  # packs
 
