@@ -1,4 +1,4 @@
-"""The ledgers of the UTC day: how many requests a domain, and all domains together, may still send."""
+"""Grants of requests from the ledgers of the UTC day: that of each domain, and that of all domains together."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace

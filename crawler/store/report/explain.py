@@ -343,7 +343,7 @@ class Explanation:
 
     @property
     def is_orphan(self) -> bool:
-        """Return whether the page was found by a link, and no link or redirect to it is left.
+        """Return whether the page is fetched and no seed, and no link or redirect to it is left.
 
         Such a page is kept and revisited as before, because it may still exist. A link counts until a visit to the
         linking page finds that it was removed, or that the linking page is gone or has moved.

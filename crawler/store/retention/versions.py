@@ -245,7 +245,7 @@ async def sweep_bodies(db: Database, domain: Domain, *, after: bytes) -> tuple[T
 
 
 async def compute_stored_bytes(db: Database, domain: Domain) -> int:
-    """Return the compressed size of a domain's texts and bodies, in bytes."""
+    """Return the compressed size of a domain's texts, headers and bodies, in bytes."""
     return await fetch_number(db, SIZE, {"domain_id": domain.id})
 
 
