@@ -60,7 +60,7 @@ FETCH_FIRST = """
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND state = 'unfetched'
 """
 # A dead link may have been published before its page. While a list names it, it is revisited after a quarter of its
-# wait, or 30 days.
+# wait, at most 30 days.
 RETRY_GONE = """
     UPDATE frontier f SET due_at = %(at)s, request_reason = %(request_reason)s
       FROM page p
