@@ -34,7 +34,7 @@ class PageTable(Table):
 def build_column(
     kind: Any, *, nullable: bool = False, key: bool = False, unique: bool | None = None, default: Any = None
 ) -> Any:
-    """Return the field of a column. kind: the SQL type.  key: whether the column is part of the primary key."""
+    """Return the field of a column. kind: the SQL type.  key: it is part of the primary key.  default: in SQL."""
     column = sa.Column(kind, nullable=nullable, primary_key=key, unique=unique, server_default=default)
     return Field(sa_column=column)
 

@@ -1,4 +1,4 @@
-"""The tables of domains: settings, state kept by the lease holder, and the inbox of requests to the holder."""
+"""The tables of domains: settings, state, what was learned and counted, and the inbox of the lease holder."""
 
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -12,7 +12,7 @@ from crawler.core.setting import Setting, SettingKind
 from models import columns
 from models.columns import DomainTable, Table
 
-# Rows that every visit updates need free space in their block of the table for HOT (heap-only tuple) updates.
+# Rows that are updated often need free space in their block of the table for HOT (heap-only tuple) updates.
 HOT_UPDATE_STORAGE = {"info": {"storage": "fillfactor = 50"}}
 # Settings with a default, but for which null is allowed and means: keep forever.
 OPTIONAL_LIMITS = {"keep_visits_s", "keep_changes_s"}
@@ -21,7 +21,7 @@ OPTIONAL_LIMITS = {"keep_visits_s", "keep_changes_s"}
 class Domain(Table, table=True):
     """A registered domain with its settings. For the meaning of null, see DomainSettings.
 
-    Each setting in crawler/core/domain_settings.py has a column here, with a check of its bounds.
+    Each setting in SETTINGS (crawler/core/domain_settings.py) has a column here, with a check of its bounds, if any.
     """
 
     __table_args__ = (
@@ -114,7 +114,7 @@ class Prior(DomainTable, table=True):
     """The prior Gamma(a, b) of the change rates of a group's pages, b in days (crawler/core/freshness/prior.py).
 
     no: the number of the group. Number 0 has the prior of the whole domain and the pages without a group of their own.
-    template: the URL template of its pages; * for number 0.  pages: its fetched pages, estimated by the plan.
+    template: the URL template of its pages; * for number 0.  pages: their number, estimated by the plan.
     """
 
     __table_args__ = (
@@ -159,8 +159,8 @@ class DomainMemory(DomainTable, table=True):
 class DomainTrust(DomainTable, table=True):
     """The reliability of the validators of one group of pages (crawler/core/validator_trust.py).
 
-    prior_no: the number of the group.  revisits: revisits dispatched since a validator was last wrong.
-    stats: findings of visits, by validator.
+    prior_no: the number of the group, or WHOLE_DOMAIN.  revisits: those dispatched since a validator was last wrong.
+    validator_checks: visits that sent none of the stored validators.  stats: findings of visits, by validator.
     """
 
     prior_no: int = columns.smallint(key=True)
@@ -198,15 +198,18 @@ class DomainSource(DomainTable, table=True):
 
 
 class DomainPlan(DomainTable, table=True):
-    """The plan of a domain. importance: among all domains, weighted.  finding: what it cannot achieve, or empty."""
+    """The plan of a domain. finding: what it cannot achieve, or empty.
+
+    importance: of the domain among all domains (mean 1), times the weight that the user gave it.
+    """
 
     __table_args__ = (CheckConstraint("price_request > 0 AND price_byte >= 0", name="domain_plan_price"),)
     importance: float = columns.double(default=None)
     planned_at: datetime = columns.timestamptz()
-    # Shadow prices of a request and of a byte, in importance x days; null: the global default.
+    # Shadow prices of a request (null: the default) and of a byte, in importance x days.
     price_request: float | None = columns.double(nullable=True)
     price_byte: float = columns.double(default="0")
-    longest_s: float | None = columns.double(nullable=True)  # the longest interval
+    longest_s: float | None = columns.double(nullable=True)  # the longest interval between visits
     # Requests per day that the target needs; null without a target.
     budget_per_day: int | None = columns.integer(nullable=True, default=None)
     price_correction: float = columns.double(default="1")  # factor on the shadow price
@@ -249,10 +252,7 @@ class DomainAlias(Table, table=True):
 
 
 class DomainState(DomainTable, table=True):
-    """The state of a domain that a crawl changes: lease, times, economy, ledger.
-
-    The lease holder locks this row for each batch. Other processes change only single columns, such as wake_at.
-    """
+    """The state of a domain: lease, times, economy, ledger. The lease holder locks this row to write a batch."""
 
     __table_args__ = (
         CheckConstraint("virtual_page_cash >= 0 AND dormant >= 0", name="domain_state_cash"),
@@ -289,8 +289,8 @@ class DomainState(DomainTable, table=True):
     # For the mean importance of new pages at their first visit (Economy.new_importance).
     newcomers_cash: float = columns.double(default="0")
     newcomers_clock: float = columns.double(default="0")
-    window_passes: float = columns.double(default="24")  # the importance window in use
-    # Number of pages in any state.
+    window_passes: float = columns.double(default="24")  # the importance window in use, in units of circulating cash
+    # The number of the domain's pages in any state.
     tracked: int = columns.bigint(default="0")
     # The ledger of one UTC day.
     budget_day: date | None = columns.date(nullable=True)
@@ -302,7 +302,7 @@ class DomainState(DomainTable, table=True):
     activity_ahead: list[float] = columns.double_array()
     # Mean requests and bytes of a visit, by kind.
     costs: dict[str, Any] = columns.jsonb(default="{}")
-    # The change feed: the number of the next event, and that of the last event in the feed.
+    # The number of the domain's next event, and that of its last event in the feed.
     next_event: int = columns.bigint(default="1")
     stamped_event: int = columns.bigint(default="0")
     # What was deleted from the feed: the events before first_event, up to position forgotten_until.
@@ -347,7 +347,7 @@ class AddressSlot(Table, table=True):
 
 
 class Inbox(Table, table=True):
-    """Messages to the holder of a domain's lease, who applies and deletes them (crawler/store/record/inbox.py)."""
+    """Messages to the holder of a domain's lease, which applies and deletes them (crawler/store/record/inbox.py)."""
 
     __table_args__ = (
         CheckConstraint(
@@ -386,7 +386,7 @@ class DomainFigures(DomainTable, table=True):
 class FreshnessFigures(DomainTable, table=True):
     """Freshness, ages and intervals of the fetched pages of a domain, of a URL template or of a decile of importance.
 
-    template: empty except in rows by template.  decile: 1 to 10; 0 except in rows by decile.
+    template: empty except in rows by template.  decile: 1 (the most important pages) to 10; else 0.
     """
 
     __table_args__ = (

@@ -1,4 +1,4 @@
-"""The tables of pages. Few columns that visits change have an index, so most updates are HOT (heap-only tuples)."""
+"""The tables of pages: their state, cash, links, versions and fingerprints, and URL lists."""
 
 from datetime import datetime
 from typing import Any
@@ -14,9 +14,9 @@ PARTITIONED = {"postgresql_partition_by": "HASH (domain_id)"}
 
 
 def build_hot_storage(fill: int) -> dict[str, Any]:
-    """Return the options of a partitioned table whose rows every visit updates: they leave room for HOT updates.
+    """Return the options of a partitioned table whose rows visits update. fill: the fill factor, in percent.
 
-    fill: the fill factor, in percent.
+    The free space of a block allows HOT (heap-only tuple) updates.
     """
     storage = f"fillfactor = {fill}, autovacuum_vacuum_scale_factor = 0.05"
     return PARTITIONED | {"info": {"storage": storage}}
@@ -41,7 +41,7 @@ class Page(PageTable, table=True):
     )
     url: str = columns.text()
     first_seen_at: datetime = columns.timestamptz()
-    # Validators and size of the response of the last successful visit.
+    # Validators and size of the last body that was fetched successfully.
     etag: str | None = columns.text(nullable=True)
     last_modified: str | None = columns.text(nullable=True)
     received_bytes: int = columns.integer()
@@ -50,7 +50,7 @@ class Page(PageTable, table=True):
     rate_a: float = columns.double(default="0")
     rate_b: float = columns.double(default="0")
     prior_no: int = columns.smallint(default="0")
-    # The sum of the magnitudes of its changes, and the number of these changes.
+    # The sum of the magnitudes of its changes, and their number.
     magnitude_total: float = columns.double(default="0")
     magnitude_changes: float = columns.double(default="0")
     # Mean number of new pages that a change of the page announces, each weighted by its expected share of new text.
@@ -128,7 +128,7 @@ class Cash(PageTable, table=True):
     """A page's account in the OPIC economy (crawler/core/opic/opic.py). Pages without a row take no part.
 
     Its cash is net plus the dividend of its pool (see Pool).  history: the cash that it received within the importance
-    window.  clock: the domain's clock (domain_state.clock) at its last visit, or at its discovery.
+    window, without its endowment.  clock: the domain's clock (domain_state.clock) when `history` was last computed.
     """
 
     __table_args__ = (CheckConstraint("pool BETWEEN 0 AND 3", name="cash_pool"), build_hot_storage(70))
@@ -160,7 +160,7 @@ class Snapshot(PageTable, table=True):
     """One version of a page, written only if the page was added, changed, or restored with another text.
 
     distance_bits: the SimHash distance from the version before.  is_stored: text, headers and body are stored;
-    retention deletes those of old versions and keeps this row.
+    retention deletes those of old versions, and this row only with its event.
     """
 
     __table_args__ = (
@@ -185,7 +185,7 @@ class Snapshot(PageTable, table=True):
 
 
 class Content(Table, table=True):
-    """A compressed body, stored once per domain and digest."""
+    """A body, compressed unless it is short, stored once per domain and digest."""
 
     __table_args__ = (CheckConstraint("encoding IN ('identity', 'zstd')", name="content_encoding"), PARTITIONED)
     domain_id: int = columns.bigint(key=True)
@@ -198,7 +198,7 @@ class Content(Table, table=True):
 class PageFingerprint(PageTable, table=True):
     """The fingerprint of a page's newest version, as of the event in FingerprintCursor.
 
-    Pages with little text have none.
+    Pages with little text have none, nor have gone and moved pages.
     """
 
     __table_args__ = (Index("page_fingerprint_pages", "domain_id", "fingerprint", "key"), PARTITIONED)
@@ -224,7 +224,7 @@ class FingerprintCursor(DomainTable, table=True):
 
 
 class UrlList(DomainTable, table=True):
-    """A page that is a URL list: a sitemap, an index, a feed or a text file (crawler/core/visit/lists.py).
+    """A page that is, or may be, a URL list: a sitemap, an index, a feed or a text file (crawler/core/visit/lists.py).
 
     kind: "" if it was never read.  found_by: how it was discovered (see view report_list).  value: the value of an
     informative visit, in pages of mean importance.  entries, others, excluded, unusable, finding: results of the last
@@ -232,7 +232,7 @@ class UrlList(DomainTable, table=True):
     the list was not read to its end, or empty.  reads, informative_reads, new_pages, hints: totals.  A hint is a date
     that signals a change of a page.  hints_checked: hints that a visit to the page has checked since.
     hints_true: checked hints that were true.  hints_expected: the number of changes that these visits were expected to
-    find without the hints.
+    find in any case.
     """
 
     __table_args__ = (

@@ -70,7 +70,7 @@ def list_table_statements(table: Table, partitions: int) -> Iterator[str]:
 
 
 def read_definitions(name: str) -> str:
-    """Read a file of models/sql and fill in the columns of table visit."""
+    """Read a file of models/sql. In visits.sql, fill in the columns of table visit."""
     statements = (SQL / f"{name}.sql").read_text()
     if name != "visits":
         return statements

@@ -14,7 +14,7 @@ from models.columns import Table
 class Subscription(Table, table=True):
     """A subscription to changes. For the options, see SubscriptionOptions in crawler/store/subscriptions.py.
 
-    target: a URL, a command, or a reference to a secret.  secret: a reference, never the secret itself.
+    target: a URL, a command, or a reference to one of them.  secret: a reference, never the secret itself.
     position: the feed is read up to here.  failures: consecutive failures of the target.
     """
 

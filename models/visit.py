@@ -1,4 +1,4 @@
-"""The tables of visits, append-only: recent visits are rows, partitioned by time; older ones are packed.
+"""The tables of visits: recent visits are rows, partitioned by time; older ones are packed.
 
 The functions visits_of and visits_between and the view every_visit read both (models/sql/visits.sql). A pack has an
 array for each column of a visit.
@@ -20,8 +20,8 @@ from models.page import PARTITIONED
 class Visit(PageTable, table=True):
     """A finished fetch of a page: the response, the verdict, the cost and the next due time.
 
-    status: of the last response; null if there was none.  reason: why the visit failed, or why the page is gone,
-    excluded or moved out of the scope; else empty.  change: the verdict.  evidence: the test that decided the verdict,
+    status: of the last response; null if there was none.  reason: why the visit failed, or a detail of its result, such
+    as moved_away; else empty.  change: the verdict.  evidence: the test that decided the verdict,
     such as etag, bytes or blocks.  distance_bits: the SimHash distance between the stored version and this response.
     parts: the kinds of blocks that changed, separated by spaces.
     magnitude: the share of the page that changed, 0 to 1.  conditional: validators were sent.  requests: all requests

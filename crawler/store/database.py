@@ -21,9 +21,9 @@ MIGRATIONS = Path(__file__).parents[2] / "migrations"
 
 CONNECT_TIMEOUT_SECONDS = 20
 
-# Errors that an administrator has to fix: a retry does not help.
+# For migrations: errors that an administrator has to fix.
 PERMISSION_ERRORS = (psycopg.errors.InsufficientPrivilege, psycopg.errors.ReadOnlySqlTransaction)
-# Temporary states of a server: down, full, busy, or a standby that is about to be promoted.
+# For transactions: temporary states of a server: down, full, busy, or a standby that is about to be promoted.
 UNAVAILABLE_ERRORS = (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction, PoolTimeout)
 NEXT_STEP = "use that version, or another RECRAWL_HOME or RECRAWL_DATABASE_URL"
 NEWER_MESSAGE = "a newer version of recrawl has migrated the database; install that version"
@@ -64,7 +64,7 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
-        """Run the block in a transaction: commit at its end, roll back on any exception. Translate driver errors."""
+        """Run the block in a transaction, which an exception rolls back. Translate the driver errors named below."""
         try:
             async with self.connection() as connection, connection.transaction():
                 yield connection
@@ -96,7 +96,7 @@ async def open_database(url: str, *, max_connections: int = 8) -> AsyncIterator[
     """Open the database at a URL (postgresql://...) until the block ends.
 
     max_connections: the size of the connection pool.
-    Raise BadInput for an invalid URL, StoreUnavailable if no connection is possible.
+    Raise BadInput if the URL has another scheme, StoreUnavailable if no connection is possible.
     """
     pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
         build_libpq_url(url),
@@ -221,5 +221,5 @@ PREFER_KEY_LOOKUPS = """
     SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
            set_config('enable_mergejoin', 'off', true), set_config('synchronous_commit', 'off', true)
 """
-# Without it, Postgres compares every key of a slice with every other one while it has no statistics of the tables.
+# Without it, Postgres compares every key of a sample with every other one while it has no statistics of the tables.
 AVOID_NESTED_LOOPS = "SELECT set_config('enable_nestloop', 'off', true)"

@@ -187,7 +187,7 @@ async def post_to_inbox(
 async def post_reprice(connection: Connection, domain_id: int, *, at: datetime) -> None:
     """Put a request into the inbox to recompute the due times of all pages of a domain.
 
-    Needed after a change of its shadow price, its settings, its site activity or its sources of change signals.
+    Needed after a change of its shadow price, settings, site activity, or the quality of its signal sources.
     """
     await connection.execute(POST_REPRICE, {"domain_id": domain_id, "at": at})
 

@@ -1,4 +1,4 @@
-"""Registration, settings and removal of domains. Changes of pages are requested here; the lease holder makes them."""
+"""Registration, settings, status and removal of domains. Changes of pages are only requested from the lease holder."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
@@ -116,17 +116,16 @@ REFRESH = """
     SELECT %(id)s, 'refresh', %(payload)s, %(at)s
      WHERE NOT EXISTS (SELECT FROM inbox WHERE domain_id = %(id)s AND kind = 'refresh' AND payload = %(payload)s)
 """
-# `recrawl db check` needs the number of empty positions in the feed after the domain is deleted.
+# Keeps the number of positions whose rows pruning has deleted from the feed, for `recrawl db check`.
 KEEP_FORGOTTEN_POSITIONS = """
     UPDATE ledger SET forgotten_places = forgotten_places + s.first_event - 1
       FROM domain_state s WHERE s.domain_id = %s AND s.first_event > 1
 """
-# Tables without a foreign key to domain. `remove` deletes their rows.
+# Tables whose rows `remove` deletes, because they have no foreign key to domain.
 DOMAIN_TABLES = (
     *("page", "frontier", "cash", "page_links", "snapshot", "content", "event", "visit", "visit_pack"),
     *("page_fingerprint", "fingerprint_band", "announced"),
 )
-# The crawl delay after the last possible request of a dead worker still applies to the domain and its addresses.
 EXPIRE = """
     UPDATE domain_state
        SET lease_token = NULL, leased_until = NULL, holder = NULL,
@@ -190,9 +189,9 @@ async def register(
 ) -> Domain:
     """Register a domain: all cash of its OPIC economy is dormant, and its seeds are in the inbox.
 
-    The prior of its pages is that of its kind of site, or the built-in prior if the plan has learned none.
-    addresses: the network addresses of its name; a claim leases them as well.  delay: real time until the next request
-    to its server, if the registration has sent one.
+    The prior of its pages is that of `read_kind_prior`.
+    addresses: the network addresses of its name, for which a claim takes slots.  delay: real time until the next
+    request to its server, if the registration has sent one.
     Raise BadInput if the authority or one of the aliases is registered already, or if a pattern or text of the settings
     is invalid.
     """
@@ -225,7 +224,7 @@ def _raise_first(problems: Collection[str]) -> None:
 
 
 async def delay_next_request(db: Database, domain: Domain, *, delay: timedelta) -> None:
-    """Postpone the next request to `delay` from now, after a request outside any lease."""
+    """Postpone the next request by at least `delay` from now, after a request outside any lease."""
     await execute(db, DELAY_NEXT_REQUEST, (delay, domain.id))
 
 
@@ -268,7 +267,7 @@ async def change_settings(db: Database, domain: Domain, domain_settings: DomainS
     _raise_first(set(domain_settings.problems) - set(domain.settings.problems))
     async with db.transaction() as connection:
         if domain.settings.rules != domain_settings.rules:
-            # First, because every transaction that locks several rows of a domain locks its row in domain_state first.
+            # First, because it locks the row in domain_state, as every transaction does before other rows of a domain.
             await replace_rules(connection, domain.id, domain_settings.rules)
         await connection.execute(WAKE, (at, domain.id))  # locks the same row
         await connection.execute(UPDATE, build_setting_params(domain_settings) | {"id": domain.id})
@@ -284,21 +283,21 @@ async def change_settings(db: Database, domain: Domain, domain_settings: DomainS
         if before.importance_window != domain_settings.importance_window:
             await post_to_inbox(connection, domain.id, "window", {"passes": domain_settings.importance_window}, at=at)
         limits = {(each.budget_per_day, each.bytes_per_day) for each in (before, domain_settings)}
-        # Posted to the inbox because its row also wakes the domain after a release.
+        # A row in the inbox keeps the domain awake until it is applied.
         if len(limits) > 1 or not has_same_weighing(before, domain_settings):
             await post_reprice(connection, domain.id, at=at)
         return replace(domain, settings=domain_settings)
 
 
 async def set_paused(db: Database, domain: Domain, *, paused: bool) -> None:
-    """Pause or resume a domain. A lease that is held now continues to its end."""
+    """Pause or resume a domain. The holder of a lease learns of it when it renews the lease."""
     await execute(db, "UPDATE domain SET state = %s WHERE id = %s", ("paused" if paused else "active", domain.id))
 
 
 async def remove(db: Database, domain: Domain) -> None:
     """Delete a domain and all its data. A lease holder that then records visits finds no lease and writes nothing.
 
-    Its positions in the feed stay empty, because a position is never reused.
+    Its rows in the feed stay, without events, because a position is never reused.
     """
     async with db.transaction() as connection:
         await connection.execute("SELECT FROM domain_state WHERE domain_id = %s FOR UPDATE", (domain.id,))

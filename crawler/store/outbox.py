@@ -1,8 +1,8 @@
 """The outbox: pending notifications of changes from the feed, and the messages that carry them.
 
-A message is created before it is first sent and stays unchanged until it is delivered; by its token, a receiver
-recognizes repeated deliveries. Messages about one page are sent in the order of the feed; dead letters block no others.
-A message that is too large for its receiver is split.
+A message is created before it is first sent and stays unchanged until it is delivered, unless its receiver rejects it
+as too large: then it is split or shortened, with a new token. By the token, a receiver recognizes repeated deliveries.
+Messages about one page are sent in the order of the feed; dead letters block no others.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -37,8 +37,8 @@ PUT_NOTIFICATIONS = f"""
       JOIN feed f ON f.position = x.position
       JOIN event e ON e.domain_id = f.domain_id AND e.number = f.number
 """  # noqa: S608  our own columns
-# The third column estimates the size of a change in a message, in bytes: its content as JSON, and as much text for
-# readers, up to 1,500 bytes.
+# The third column estimates the size of a change in a message, in bytes: its content as JSON, and its text for readers,
+# which is as long, but at most 1,500 bytes.
 DUE_NOTIFICATIONS = """
     SELECT position, is_grouped, octet_length(content::text) + least(octet_length(content::text), 1500) FROM notice
      WHERE subscription_id = %(id)s AND message_id IS NULL AND due_at <= %(at)s
@@ -88,7 +88,7 @@ GIVE_UP_OLD = """
      WHERE subscription_id = %(id)s AND state = 'waiting' AND created_at < %(before)s
 """
 
-# For dead letters, next_try_at is the time of the last try.
+# For dead letters, next_try_at is the time when they were given up.
 DELETE_OLD_DEAD = "DELETE FROM message WHERE subscription_id = %s AND state = 'dead' AND next_try_at < %s"
 IS_DUE = "SELECT EXISTS (SELECT FROM notice WHERE subscription_id = %s AND message_id IS NULL AND due_at <= %s)"
 MAKE_PART = """
@@ -132,7 +132,7 @@ class ChangeNotification:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message to send now. tries: earlier tries.  created_at: when it was created, resumed or queued again."""
+    """A message to send now. tries: earlier tries.  created_at: the time from which its age is measured."""
 
     id: int
     subscription_id: int
@@ -237,7 +237,7 @@ async def record_failure(
     next_try_at: when to try again.  is_dead: do not try again.  resume_at: send nothing to the receiver before; None if
     the message caused the failure rather than the receiver.
     If the receiver has been failing for longer than MAX_MESSAGE_AGE, all waiting messages that are older than this
-    become dead letters. Dead letters whose last try is longer ago than DEAD_LETTER_AGE are deleted.
+    become dead letters. Dead letters that were given up longer ago than DEAD_LETTER_AGE are deleted.
     """
     values = {
         "message": message.id,
@@ -291,7 +291,7 @@ async def split_message(db: Database, message: Message, parts: Sequence[int], *,
 
 
 async def lower_max_bytes(db: Database, message: Message, *, max_bytes: int, at: datetime) -> None:
-    """Lower the maximum size of a subscription's messages after the receiver rejected one, and make it due at once."""
+    """Lower the maximum size of messages after the receiver rejected this one, and make it due at once."""
     values = {"message": message.id, "id": message.subscription_id, "token": uuid4(), "at": at}
     async with db.transaction() as connection:
         await connection.execute(LOWER_MAX_BYTES, values | {"max_bytes": max_bytes})
@@ -300,7 +300,7 @@ async def lower_max_bytes(db: Database, message: Message, *, max_bytes: int, at:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message that was given up. error: the error of the last try.  changes: without their blocks."""
+    """A message that was given up. error: why.  changes: without their blocks."""
 
     id: int
     subscription_id: int

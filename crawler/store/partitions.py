@@ -13,7 +13,8 @@ VISIT_PARTITIONS = """
 """
 # Creating a partition waits for all readers and writers of visits, and later ones wait for it, so give up early.
 LOCK_TIMEOUT = "SET LOCAL lock_timeout = '1s'"
-# The partitions with a domain's pages if the rows of the first have doubled since Postgres last analyzed it.
+# The partitions of page, frontier and cash with a domain's rows, if the rows of the first have more than doubled since
+# Postgres last analyzed it.
 OUTGROWN = """
     SELECT n.nspname, part.relname
       FROM (SELECT tableoid FROM page WHERE domain_id = %(domain_id)s ORDER BY key LIMIT 1) AS one
@@ -26,7 +27,7 @@ OUTGROWN = """
       JOIN pg_class part ON part.oid = all_of_them.tableoid
       JOIN pg_namespace n ON n.oid = part.relnamespace
 """
-MIN_ROWS = 50  # smaller partitions count as this large
+MIN_ROWS = 50  # a partition that had fewer counts as this large
 IS_HELD_BY_DEFAULT = "SELECT EXISTS (SELECT FROM visit_default WHERE at >= %s AND at < %s)"
 CREATE = sql.SQL("CREATE TABLE {name} PARTITION OF visit FOR VALUES FROM ({since}) TO ({until})")
 
@@ -49,10 +50,10 @@ async def ensure_visit_partition(db: Database, *, at: datetime) -> None:
 
 
 async def analyze_if_outgrown(db: Database, domain_id: int) -> None:
-    """Analyze the partitions of a domain if their rows have doubled since the last time.
+    """Analyze the partitions of a domain if the rows of the first have more than doubled since the last time.
 
-    Autovacuum does so once a minute. Until then, Postgres takes a new domain for a small one and scans all of its pages
-    for each batch of visits: at ten thousand pages, the scans take 90% of the time. Only the key columns are analyzed,
+    Autovacuum looks for such partitions once a minute. Until then, Postgres scans all pages of a new domain for each
+    batch of visits: at ten thousand pages, the scans take 90% of the time. Only the key columns are analyzed,
     which takes a tenth of the time of a full ANALYZE.
     """
     async with db.transaction() as connection:

@@ -1,7 +1,7 @@
 """Reading and writing rows of statements, and conversion of values: texts, costs, fingerprints.
 
-Rows are read as values of a class, as dicts or as tuples. Each function takes a connection, or a database, for which it
-opens its own transaction. Without values, a percent sign in the statement needs no escape.
+Rows are read as values of a class, as dicts or as tuples. An Executor is a connection, or a database, for which the
+function opens its own transaction. Without values, a percent sign in the statement needs no escape.
 """
 
 from collections.abc import AsyncIterator, Hashable, Iterable, Mapping, Sequence
@@ -79,7 +79,7 @@ async def fetch_value(executor: Executor, statement: str, values: Values = ()) -
 
 
 async def fetch_number(executor: Executor, statement: str, values: Values) -> int:
-    """Return the first column of the first row as an integer, or 0 without rows."""
+    """Return the first column of the first row as an integer; 0 if it is NULL or there are no rows."""
     return int(await fetch_value(executor, statement, values) or 0)
 
 

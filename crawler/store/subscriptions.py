@@ -118,7 +118,7 @@ class Subscription:
     paused_at: when it was paused, or None.  pause_position: the end of the feed at that time; changes up to it are
     notified in any case.
     max_bytes: maximum size of a message to a webhook or a program; lowered if the receiver rejects larger ones.
-    unknown: why nothing is delivered, because a later version of recrawl added it; else empty.
+    unknown: why nothing is delivered if a later version of recrawl added its condition or a kind of change; else empty.
     """
 
     id: int
@@ -144,7 +144,7 @@ class Subscription:
     unknown: str = ""
 
     def get_overdue_since(self, *, at: datetime) -> datetime | None:
-        """Return since when the oldest change has been waiting that is overdue at an instant, or None.
+        """Return since when the oldest change that is overdue at an instant has been waiting, or None.
 
         Nothing is overdue while the subscription is paused or in quiet hours.
         """
@@ -208,9 +208,9 @@ async def pause_subscription(db: Database, number: int, *, at: datetime) -> bool
 
 
 async def resume_subscription(db: Database, number: int, *, include_missed: bool, at: datetime) -> bool:
-    """Resume a subscription and return whether it was paused.
+    """Resume a subscription and return whether it was resumed: if it was paused, and its position allows it.
 
-    include_missed: also notify changes found during the pause.
+    include_missed: also notify changes found during the pause. Else `position` must have reached `pause_position`.
     """
     values = {"id": number, "missed": include_missed, "at": at}
     async with db.transaction() as connection:
@@ -249,7 +249,7 @@ def _build_subscription(row: dict[str, Any]) -> Subscription:
 
 @dataclass(frozen=True, slots=True)
 class PreviousPage:
-    """A page before a change. version: its newest one then; None if it did not exist, as far as stored events show."""
+    """A page before a change. version: its newest one; None if, by the stored events, it was new, gone or moved."""
 
     domain_id: int
     version: int | None

@@ -36,8 +36,8 @@ RENEW_SLOTS = """
      WHERE a.address = own.address AND s.domain_id = %(domain_id)s
  RETURNING a.address
 """
-# Read the ledger, when the next request is allowed, and when the first page is due; unfetched pages are due at once
-# unless they are deferred. The conditions must match those of FRONTIER in frontier/candidate_query.py.
+# Read the ledger, when the next request is allowed, and when the first page is due. Unfetched pages are due at once
+# unless they are deferred; to use the whole budget, so are fetched ones. Must match FRONTIER in candidate_query.py.
 # request_reason 1: BY_USER, 4: BY_URL.
 READ_LEASE_END = """
     SELECT s.budget_day, s.spent_requests, s.spent_bytes, s.spent_floor,
@@ -126,14 +126,14 @@ async def save_robots(db: Database, lease: Lease, robots_copy: RobotsCopy, *, ch
 
 
 async def suspend_domain(db: Database, lease: Lease, suspension: Suspension) -> None:
-    """Suspend the domain until an instant of knowledge time. Raise LeaseLost."""
+    """Suspend the domain until an instant of knowledge time, or longer if it is already. Raise LeaseLost."""
     async with db.transaction() as connection:
         await fence(connection, lease)
         await write_suspension(connection, lease.domain.id, suspension)
 
 
 async def write_suspension(connection: Connection, domain_id: int, suspension: Suspension) -> None:
-    """Suspend the domain within the caller's transaction."""
+    """Suspend the domain as `suspend_domain` does, within the caller's transaction."""
     await connection.execute(
         """UPDATE domain_state SET resume_at = greatest(resume_at, %s), resume_reason = %s, rejections = %s
             WHERE domain_id = %s""",

@@ -1,4 +1,4 @@
-"""The ledgers of the UTC day: how many requests a domain, and all domains together, may still send."""
+"""Grants of requests from the ledgers of the UTC day: that of each domain, and that of all domains together."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -27,7 +27,7 @@ from crawler.store.database import Connection, Database
 from crawler.store.rows import decode_costs, fetch_dict
 
 NO_LIMIT = 2**31 - 1  # requests per day
-MIN_PAUSE = timedelta(minutes=1)  # until the next grant
+MIN_PAUSE = timedelta(minutes=1)  # until the next grant, if the pace allows none now
 
 # request_reason 1: BY_USER, 4: BY_URL, 5: TO_CONFIRM (core/freshness/visit_terms.py).
 READ_DOMAIN_BUDGET = """
@@ -71,10 +71,10 @@ WRITE_SHARED = (
 class Grant:
     """A number of requests that may be sent on this UTC day.
 
-    requested_only: how many of these exceed the pace and may only be used for requested pages and for 404s to confirm.
-    received_bytes: the bytes that these requests may receive before the next grant; None: no limit.  next_at: if no
-    requests are granted, when to ask again, in knowledge time (which --at sets).  is_limited: whether the requests or
-    bytes of the day are limited.
+    requested_only: how many of these exceed the pace. They may only be used for pages that a user requested and for
+    404s to confirm.  received_bytes: the bytes that may be received before the next grant; None: no limit.  next_at: if
+    no requests are granted, when to ask again, in knowledge time (which --at sets).  is_limited: whether the requests
+    or bytes of the day are limited.
     """
 
     requests: int
@@ -129,11 +129,11 @@ async def debit(
 ) -> Grant:
     """Debit up to max_requests requests and, if bytes are limited, the bytes that they are likely to receive.
 
-    paced: spread requests over the day's open hours, except for requested pages and for 404s to confirm; otherwise, the
-    whole budget of the day may be granted at once. Nothing is granted outside the crawl hours.  shared: the budget of
-    all domains together.  waiting: requests granted before and not sent yet.  refund: requests or bytes debited before
-    that are returned now.  Raise LeaseLost. A debit that is repeated after a lost connection may count requests twice,
-    but never too few.
+    paced: spread requests over the day's open hours, except for pages that a user requested and for 404s to confirm;
+    otherwise, the whole budget of the day may be granted at once. Nothing is granted outside the crawl hours.
+    shared: the budget of all domains together.  waiting: requests granted before and not sent yet.  refund: requests or
+    bytes debited before that are returned now.  Raise LeaseLost. A debit that is repeated after a lost connection may
+    count requests twice, but never too few.
     """
     async with db.transaction() as connection:
         domain_params = {"domain_id": lease.domain.id, "token": lease.token, "max_requests": max_requests, "at": at}
@@ -150,7 +150,7 @@ async def debit(
             for is_paced in (paced, False)
         )
         granted = max(paced_requests, min(row["requested"], day_requests))
-        # Once the day's budget is spent, wait until the end of the day.
+        # For requests beyond the pace, and once the day's budget is spent, only the limits of the day apply.
         paced = paced and granted <= paced_requests and day_requests > 0
         mean_bytes = decode_costs(row["costs"]).get_cost(RequestKind.FULL).received_bytes
         limits = [budget.count_grantable_bytes(at=at, paced=paced) for budget in budgets]
@@ -186,7 +186,7 @@ async def charge(db: Database, domain: Domain, *, requests: int, received_bytes:
     async with db.transaction() as connection:
         row = await fetch_dict(connection, READ_DOMAIN_LEDGER, (domain.id,))
         if row is None:
-            return  # deleted
+            return  # the domain was deleted
         ledger = debit_ledger(roll_over(build_ledger(row), now=at), requests, received_bytes=received_bytes)
         await _write_ledgers(connection, domain.id, ledger)
 

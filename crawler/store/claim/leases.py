@@ -115,12 +115,12 @@ async def claim(
     delay: timedelta = timedelta(0),
     leased_ids: Collection[int] = (),
 ) -> Lease | None:
-    """Lease a free domain that is due, the longest overdue first, with a slot for each of its addresses.
+    """Lease a free domain that is due, the longest overdue first, or else one with rows in its inbox.
 
-    Skip domains outside their crawl hours. Return None if there is no such domain now.
+    The lease includes a slot for each address. Skip domains outside their crawl hours. Return None if there is none.
     holder: the name of the worker.  term: after this time, the lease expires unless it is renewed.
     only: choose among these.  exempt_addresses: networks whose addresses take no slot.  delay: the crawl delay of
-    domains without a setting, until `write_delay` stores that of robots.txt; the user's own servers have none.
+    domains without a setting, except the user's own servers; a longer one of the last lease stays until `write_delay`.
     leased_ids: domains that the caller is crawling already; their leases may have expired during an outage of the
     database.
     """
@@ -136,7 +136,7 @@ async def claim(
             candidate = candidate or await fetch_dict(connection, CANDIDATES[1], values)
             if candidate is None:
                 return None
-            # A caller that claims at NEVER (try_page) has checked the hours before.
+            # A caller that claims at NEVER has checked the hours before (engine/try_page.py).
             opens_at = at if at == NEVER else find_opening(parse_stored_hours(candidate["hours"]), at)
             if opens_at > at:
                 await connection.execute(WRITE_CLOSED_HOURS, (at, opens_at, candidate["domain_id"]))

@@ -1,8 +1,8 @@
 """The frontier: select the next pages of a lease.
 
 `select_targets` reads the candidates at the head of the discovery order and of the due order by index, scores them at
-the current shadow price, and selects those whose value reaches it; `preview_targets` does the same without writing;
-`update_due_times` rescores pages after a change of the price. This package may use learned, claim and domains.
+the current shadow price, and selects the best; `preview_targets` does the same without writing; `update_due_times`
+rescores pages after a change of the price or the rules. This package may use learned, claim and domains.
 """
 
 from crawler.store.frontier.scoring import ScoringContext, read_scoring_context

@@ -30,11 +30,11 @@ class CandidateRow(NamedTuple):
     changes.  group_magnitude: the expected magnitude of a change in its group.  unseen: days since the last successful
     visit.  due_in: days until it is due, negative if it is overdue.  clock: the clock of the domain, in cash, at the
     last visit or discovery of the page.  signals: counts since the last successful visit, by source number.
-    activity_ahead: days by which the site activity has run ahead of the calendar since that visit.  importance: mixed
-    with an equal share by the domain's importance_mix (mean 1), without rules.
+    activity_ahead: days by which the site activity has run ahead of the calendar since that visit.  importance: of a
+    visit (SQL function visit_importance), without the factors of rules.
     is_timed: the page is due by its stored time regardless of its value; meaningless for unfetched pages.
-    is_dead: it is gone or has moved, or its visits found only a redirect or failures.  is_duplicate: it shares the
-    schedule of a canonical page.  redirects: number of redirects in a row by which it was discovered.
+    is_dead: it is gone or has moved, or it never was a page: its last visit found a redirect, or several in a row
+    failed.  is_duplicate: it shares the schedule of a canonical page.  redirects: how many in a row led to it.
     """
 
     key: PageKey
@@ -74,10 +74,10 @@ class CandidateRow(NamedTuple):
 
 
 # Reads fetched pages whether due or not: due times only define the order, and the current price decides.
-# Unfetched pages of deferred templates are skipped unless their due time has come.
+# Unfetched pages of deferred templates are skipped unless they are boosted or their due time has come.
 # Boosted pages have their own pool, so their ranks are comparable only among themselves.
-# Reads no more pages than can be selected: the limit of unfetched pages is reduced by the due fetched pages that are
-# sure of a slot, and that of fetched pages by the unfetched pages that are sure of one.
+# The limit of unfetched pages is reduced by the due fetched pages that are sure of a slot, and that of fetched pages by
+# the unfetched pages that are sure of one.
 # Pages requested by a user (request_reason 1, or 4 if the URL was named) and 404s to be confirmed now (5) have their
 # own index and come first.
 FRONTIER = """
@@ -116,7 +116,7 @@ FRONTIER = """
 # A range of all pages in key order.
 SLICE = "SELECT * FROM frontier WHERE domain_id = %(domain_id)s AND key > %(after_key)s ORDER BY key LIMIT %(most)s"
 PAGES_BY_KEY = "SELECT * FROM frontier WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s::bytea[])"
-# The fields of CandidateRow for rows of the frontier.
+# The fields of CandidateRow for rows of the frontier. request_reason 7: BY_DEADLINE.
 CANDIDATE_ROWS = """
     SELECT p.key, p.url, f.state, f.rank, f.depth, f.due_at,
            CASE WHEN f.request_reason = 0 AND p.withheld_since <= %(withheld_before)s THEN 7 ELSE f.request_reason END
@@ -149,7 +149,7 @@ CANDIDATE_ROWS = """
 
 
 def _build_array_query(pages: str) -> str:
-    """Return a statement that reads candidates as one row with an array per field, faster than a thousand rows."""
+    """Return a statement that reads candidates as one row with an array per field, which is faster than many rows."""
     columns = ", ".join(f"array_agg(x.{name})" for name in CandidateRow._fields)
     return f"SELECT {columns} FROM ({CANDIDATE_ROWS.format(pages)}) x"  # noqa: S608  only our own columns are inserted
 

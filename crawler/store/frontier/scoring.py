@@ -59,15 +59,15 @@ CONTEXT = """
 class ScoringContext:
     """Everything that the scores of a domain's pages depend on.
 
-    clock, circulating: the domain's clock and its circulating cash (core/opic/opic.py).  window_passes: the window of
-    importance, in passes.  pages: the number of pages that take part in OPIC.  budget: the domain's daily budget; None
-    without a limit, or if the domain has a maximum age.
+    clock, circulating: the domain's clock and its circulating cash (core/opic/opic.py).  window_passes: the importance
+    window, in units of circulating cash.  pages: the number of pages that take part in OPIC.  budget: the domain's
+    daily budget; None without a limit, or if the domain has a maximum age.
     trusts: the reliability of validators, by group.
     slot_number: a number that grows with each request granted today and each day; it varies how fractions of slots are
     rounded.
-    is_scarce: a budget limits the requests; otherwise, the cost of a visit is time.
-    suspected: validators that have lied in every group that was checked.
-    deferred: groups whose unfetched pages are deferred because such pages brought nothing new recently.
+    is_scarce: the plan has set a shadow price; otherwise, the cost of a visit is time.
+    suspected: validators that lied in every group in which a change tested them.
+    deferred: groups whose unfetched pages are deferred because such pages brought hardly anything new.
     mean_magnitude: of a change, over the domain's pages.
     sources: the quality of the signal sources, by number.
     activity: the site activity as last learned.
@@ -107,7 +107,7 @@ class ScoringContext:
         return ExpectedMagnitude(group_magnitude, self.mean_magnitude) if counts_magnitude else None
 
     def get_trust(self, group: int) -> ValidatorTrust:
-        """Return the trust in the validators of a group of pages."""
+        """Return the trust in the validators of a group of pages, reduced for suspected ones."""
         return apply_suspicion(self.trusts.get(group, NO_TRUST), self.suspected)
 
     def is_check_due(self, group: int) -> bool:
@@ -139,7 +139,7 @@ class ScoringContext:
         return without_head if choose_head_validators(validators, trust) is None else RequestKind.HEAD, without_head
 
     def should_send_head(self, group: int, *, body_bytes: int) -> bool:
-        """Return whether HEADs have been reliable in this group and cost less than a GET of a body of this size."""
+        """Return whether HEADs have been useful in this group and cost less than a GET of a body of this size."""
         shadow_price = self.shadow_price if self.is_scarce else TIME_PRICE
         was_useful = self.get_trust(group).get_stats(Validator.HEAD).is_steady
         return was_useful and is_head_cheaper(shadow_price, self.costs, body_bytes=body_bytes)
@@ -167,7 +167,7 @@ class ScoringContext:
 async def read_scoring_context(
     connection: Connection, domain: Domain, *, at: datetime, defaults: CrawlDefaults, token: object = None
 ) -> ScoringContext | None:
-    """Read the context; None if the domain does not exist or the lease was lost. token: the token of the lease."""
+    """Read the context; None if the domain does not exist or the lease was lost. token: of the lease; None: any."""
     values = {"domain_id": domain.id, "at": at, "token": token, "usual_amount": DEFAULT_MAGNITUDE}
     row = await fetch_dict(connection, CONTEXT, values)
     if row is None:

@@ -95,9 +95,9 @@ async def select_targets(
 ) -> list[Target]:
     """Select the pages to fetch now.
 
-    Requested pages come first, then fetched pages by value relative to the shadow price, and unfetched pages in
-    discovery order. Pages whose value is below the price get a new due time.
-    requested_only: how many of the targets are reserved for requested pages.  dispatched: pages being fetched.
+    Pages of PRIORITY_REQUESTS come first, then fetched pages by value relative to the shadow price, and unfetched pages
+    in discovery order. Fetched pages whose value is below the price get a new due time.
+    requested_only: how many of the targets are reserved for PRIORITY_REQUESTS.  dispatched: pages being fetched.
     Raise LeaseLost.
     """
     await analyze_if_outgrown(db, lease.domain.id)
@@ -142,7 +142,7 @@ async def _select_new(
 ) -> tuple[ScoredRows, Selection]:
     """Select the best pages except unfetched ones that were read under another URL.
 
-    defers_repeats: store later due times of those.  Boosted pages are never left out.
+    defers_repeats: store later due times of those.  Boosted and requested pages are never left out.
     """
     scored, selection = await _select_best(connection, values, context)
     memory = None  # read only if a selected URL has a query
@@ -166,14 +166,14 @@ async def _select_best(
 ) -> tuple[ScoredRows, Selection]:
     """Score the first candidates of both orders, then further windows of the due order as long as they yield pages.
 
-    While nothing is selected, read windows up to the last due page: due pages wake the domain, so each must be selected
-    or rescheduled.
+    While nothing is selected, read on up to the last due page, but at most MAX_WINDOWS: due pages wake the domain, so
+    each must be selected or rescheduled.
     """
     slots = values["most"]
     share_fetched = max(int(slots * context.refresh_share) - 2, 0)  # rounding can cost two slots
     window = {
         "most": max(min(slots * WINDOW_FACTOR, slots + MAX_EXTRA_PAGES), MIN_WINDOW),
-        "most_new": slots,  # they are read in the order of selection
+        "most_new": slots,  # unfetched pages are read in the order of selection, so no more are needed
         "share_new": round(slots * context.discovery_share),
         "share_fetched": share_fetched,
         "after_at": FIRST_INSTANT,
@@ -216,7 +216,7 @@ def _build_next_window(end: tuple[datetime, PageKey]) -> dict[str, Any]:
 
 
 def _find_query_pages(scored: ScoredRows, selection: Selection) -> list[CandidateRow]:
-    """Return the selected unfetched pages with a query, which may have been read under another URL."""
+    """Return the pages selected in discovery order with a query: each may be another URL of a fetched page."""
     rows = (scored.rows[n] for n in selection.chosen.tolist())
     unfetched = (row for row in rows if row.state == State.UNFETCHED and row.request_reason == RequestReason.NONE)
     return [row for row in unfetched if row.due_at is None and "?" in row.url]
@@ -225,7 +225,7 @@ def _find_query_pages(scored: ScoredRows, selection: Selection) -> list[Candidat
 def _select_pages(
     scored: ScoredRows, values: dict[str, Any], context: ScoringContext, *, last_window: int = 0, fills: bool = False
 ) -> Selection:
-    """Select pages, the requested ones first. fills: fill slots left over with pages below the price."""
+    """Select pages. last_window: index of the first page of the last window.  fills: also select fillers."""
     select = partial(
         select_pages,
         discovery_share=context.discovery_share,
@@ -252,7 +252,7 @@ def compute_due_at(days: float, *, at: datetime) -> datetime:
 async def update_due_times(
     db: Database, lease: Lease, *, at: datetime, defaults: CrawlDefaults, max_pages: int = SLICE
 ) -> bool:
-    """Recompute the due times of a slice of the domain's pages if that was requested; return whether it was.
+    """Recompute the due times of a slice of the domain's pages if that was requested; return whether this was done.
 
     The inbox row of the request stores the progress and keeps the domain awake until all pages are done. If rules or
     settings have changed since the lease was claimed, the next lease does it. Raise LeaseLost.

@@ -95,7 +95,7 @@ def _build_target(
 ) -> Target:
     """Return the target of one candidate. n: its index in `pages`.  revisits: counts by group, updated here.
 
-    A validator check uses neither validators nor a HEAD. If HEADs are possible but not in use, it tries one instead.
+    A validator check uses neither validators nor a HEAD. If HEADs are possible but not in use, one is tried instead.
     """
     row = pages.rows[n]
     group, trust = row.prior_no, trusts[row.prior_no]
@@ -139,8 +139,8 @@ def _build_target(
 def _can_head_decide(row: CandidateRow, details: TargetDetails) -> bool:
     """Return whether a HEAD may decide whether the page has changed.
 
-    It may not for a gone page, a full recrawl, a page of an audit's sample, or a URL list, whose length may stay the
-    same while a date in it changes.
+    It may not for a page in another state than fetched, a full recrawl, a page of an audit's sample, or a URL list,
+    whose length may stay the same while a date in it changes.
     """
     has_body = details.version is not None and details.version.body_digest and row.received_bytes
     return bool(has_body) and not row.is_list and row.state == State.FETCHED and row.request_reason != BY_AUDIT

@@ -91,7 +91,7 @@ class TrustRow:
 
 
 async def read_trusts(connection: Connection, domain_id: int) -> Trusts:
-    """Return the trust in the validators of each group that has any visits or revisits, by the group's number."""
+    """Return the stored trust in the validators of each group, by the group's number."""
     rows = await fetch_rows(connection, GET_TRUSTS, (domain_id,))
     return {
         no: ValidatorTrust(
@@ -136,8 +136,8 @@ async def list_trust_rows(db: Database, domain: Domain) -> list[TrustRow]:
 class SourceState:
     """A stored source of change signals.
 
-    no: its number.  applied_quality: the quality with which due times were last computed.  pages: the number of pages
-    of the domain.
+    no: its number.  record: as of measured_at.  applied_quality: the quality with which due times were last computed.
+    pages: the number of pages of the domain.
     """
 
     no: int

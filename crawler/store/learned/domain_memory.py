@@ -93,7 +93,7 @@ def unpack_novelty(data: bytes) -> NoveltyMemory:
         sets.append(set(array("I", data[at : at + 4 * length])))
         at += 4 * length
     rest = json.loads(data[at:])
-    texts, queued_urls, fetched_urls = map(SeenHashes, sets[::2], sets[1::2])  # the newer and the older ones
+    texts, queued_urls, fetched_urls = map(SeenHashes, sets[::2], sets[1::2])  # newer and older ones alternate
     return NoveltyMemory(
         *(texts, queued_urls, fetched_urls),
         parameters={name: NoveltyEvidence(visits, novelty) for name, (visits, novelty) in rest["parameters"].items()},
@@ -144,7 +144,7 @@ RENDERS = MemoryFormat(NO_RENDERS, number=3, max_bytes=1 << 20)
 
 
 def pack_mask(mask: NoiseMask, *, max_bytes: int = MASK.max_bytes) -> bytes:
-    """Return the mask in its stored form. A mask that is too large loses its oldest texts.
+    """Return the mask in its stored form. A mask that is too large loses its oldest volatile content.
 
     Pending edits of the boilerplate are not stored: the transaction that writes the mask reports them as an event.
     """

@@ -44,7 +44,7 @@ REQUESTS = """
     SELECT coalesce(sum(requests), 0) FROM visits_between(%(domain_id)s, %(since)s, %(until)s) WHERE at < %(until)s
 """
 # From each of several points in the key space, find the next page that may be audited, wrapping around at the end. Keys
-# are hashes, so the sample is random. Each point reads at most one window and may find no page if such pages are rare.
+# are hashes, so the sample is random. Each point reads one window, or two at the end, and may find no page in it.
 NEXT_PAGE = """
     SELECT f.key, p.url, {lap} AS lap
       FROM (SELECT key, state, due_at FROM frontier
@@ -67,7 +67,7 @@ SAMPLE = f"""
         ORDER BY lap LIMIT 1) drawn
      ORDER BY drawn.key
 """  # noqa: S608  only our own conditions are inserted
-WINDOW = 1000  # maximum number of pages read from each point
+WINDOW = 1000  # pages
 POST_AUDIT = """
     INSERT INTO inbox (domain_id, kind, payload, arrived_at)
     SELECT d.id, 'audit', %(payload)s, %(at)s FROM domain d

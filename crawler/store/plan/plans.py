@@ -78,7 +78,7 @@ WRITE_DOMAIN_PLAN = f"""
       FROM domain d WHERE d.id = %(domain_id)s  -- it may have been deleted
     ON CONFLICT (domain_id) DO UPDATE SET {build_upsert_set(PLAN_COLUMNS)}
 """  # noqa: S608  only our own columns are inserted
-MAX_WAITING = 10_000  # pages are counted up to this number; a domain rarely gets more requests in an hour
+MAX_WAITING = 10_000  # waiting pages are counted up to this number
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class PlanInput:
     includes that of robots.txt.  importance, price, price_correction: from the last plan; price is the shadow price,
     None for the default.  planned_at: the time of the last plan, or None.  resume_at: when the last suspension ends or
     ended, or None.  spent_today: requests debited on this UTC day.
-    waiting: pages that have been due since before the last plan, up to MAX_WAITING.
+    waiting: pages that have been due since before the last plan, without unfetched ones; up to MAX_WAITING.
     """
 
     domain: Domain
@@ -150,7 +150,7 @@ async def read_plan_inputs(db: Database, *, at: datetime, only: Domain | None = 
 
 
 async def read_flows(db: Database, domain_ids: Sequence[int]) -> dict[tuple[int, int], float]:
-    """Return the importance that links carry from each of these domains to others.
+    """Return the importance that links carry from each of these domains to others, by the ids of both.
 
     The unit is the importance of the mean page of the source domain.
     """

@@ -25,7 +25,7 @@ from crawler.store.plan.plans import PlanInput
 from crawler.store.report import IMPORTANCE, MIX
 from crawler.store.rows import fetch_row, fetch_rows
 
-# Pages that are visited by value: unfetched pages, and fetched pages with a version.
+# Pages that are visited by value: unfetched pages that are not deferred, and fetched pages with a version.
 SAMPLE = f"""
     SELECT (f.state = 'unfetched')::int, p.rate_a, p.rate_b, p.prior_no,
            visit_importance(coalesce(u.value, i.own, 1), f.state = 'unfetched', p.announces, g.first_visits, g.novelty),

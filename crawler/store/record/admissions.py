@@ -28,8 +28,8 @@ def settle_visits(
 ) -> list[tuple[Link, PagePosition]]:
     """Apply visits to the OPIC economy one after the other and return the pages that they discover.
 
-    max_pages: the page limit of the domain.  novelty: the novelty of the domain's templates, updated here; None if no
-    visit is a page's first and none discovers a page.
+    max_pages: the page limit of the domain.  novelty: the novelty of the domain's templates, updated here; it may be
+    None if no visit is a page's first and none discovers a page.
     """
     admitted: list[tuple[Link, PagePosition]] = []
     for visit in visits:

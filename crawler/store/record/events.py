@@ -64,14 +64,14 @@ def _build_event_row(visit: Visit) -> tuple[Any, ...]:
 
 
 def _build_template_row(domain: Domain, edit: BoilerplateEdit, *, at: datetime) -> tuple[Any, ...]:
-    """Return the event of a site-wide edit, for the root of the domain."""
+    """Return the event of a change of the boilerplate, for the root of the domain."""
     root = Url(domain.root)
     parts = " ".join(sorted({block.kind for sides in edit.blocks for block in sides if block is not None}))
     return at, compute_page_key(root), root, TEMPLATE, 0, None, parts, _encode_sides(edit.blocks), edit.pages, None
 
 
 def format_parts(visit: Visit) -> str:
-    """Return the kinds of blocks that changed: text, link, image, title, meta."""
+    """Return the kinds of blocks that changed (BlockKind), separated by spaces."""
     return " ".join(sorted(visit.verdict.significant.kinds))
 
 
@@ -82,7 +82,7 @@ def _encode_sides(blocks: Iterable[BlockPair]) -> Jsonb:
 
 
 def _cut_sides(was: Block | None, now: Block | None) -> Iterable[Any]:
-    """Return the texts of both blocks; long ones are cut around the first difference. None: there is no such block."""
+    """Return the texts of both blocks; long ones are cut. None: there is no such block."""
     if was is not None and now is not None:
         return map(clean_text, cut_around_change(was.text, now.text, max_chars=MAX_BLOCK_CHARS))
     return (side and clean_text(cut_at_word(side.text, MAX_BLOCK_CHARS)) for side in (was, now))

@@ -125,8 +125,8 @@ async def drain_inbox(
 ) -> bool:
     """Apply a chunk of the domain's inbox and return whether there was one. Raise LeaseLost.
 
-    defaults: used to rescore signaled pages and to order new ones; None: do neither.
-    max_pages: the page limit of the domain; signals about further URLs are ignored.
+    defaults: used to rescore signaled pages, and for the page score in a new discovery order; None: do without.
+    max_pages: the page limit of the domain; signals about further URLs are ignored. None: no limit.
     A new discovery order and full recrawls wait for a lease with the current settings.
     """
     async with db.transaction() as connection:

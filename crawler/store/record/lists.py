@@ -59,8 +59,8 @@ FETCH_FIRST = """
     UPDATE frontier SET request_reason = %(request_reason)s, due_at = NULL
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND state = 'unfetched'
 """
-# A dead link may have been published before its page. While a list names it, it is revisited after a quarter of the
-# usual wait.
+# A dead link may have been published before its page. While a list names it, it is revisited after a quarter of its
+# wait, at most 30 days.
 RETRY_GONE = """
     UPDATE frontier f SET due_at = %(at)s, request_reason = %(request_reason)s
       FROM page p
@@ -245,7 +245,7 @@ async def limit_feeds(connection: Connection, domain_id: int, visits: Sequence[V
 
 
 async def write_lists(connection: Connection, domain_id: int, visits: Sequence[Visit]) -> None:
-    """Store the results of visits to lists, the pages that turned out to be lists, and the checked hints."""
+    """Store the results of visits to lists, the lists that visits discovered, and the checked hints."""
     for visit in visits:
         at = visit.at
         if visit.feeds:

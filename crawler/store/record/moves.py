@@ -69,7 +69,7 @@ async def judge_moves(db: Database, lease: Lease, visits: Sequence[Visit]) -> li
 
 
 async def _read_targets(connection: Connection, domain_id: int, moves: Sequence[Visit]) -> dict[PageKey, MoveTarget]:
-    """Return what is known about the target of each page that moves; recheck earlier moves to the same targets."""
+    """Return what is known about the target of each page that redirects; recheck earlier moves to the same targets."""
     # Targets within the domain, of all redirects.
     successors = {visit.target.key: to for visit in moves if (to := _get_successor(visit)) is not None}
     onward = successors | await _follow_moves(connection, domain_id, successors)

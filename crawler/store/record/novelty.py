@@ -95,7 +95,7 @@ class Deferral:
 class NoveltyBatch:
     """The novelty of a domain's templates while a batch is recorded: loaded, changed here, and written back.
 
-    deferrals: one per section, even if a crawler trap creates many templates in it.
+    deferrals: one when the first template of a section is deferred, one when its last deferred template is resumed.
     """
 
     memory: NoveltyMemory
@@ -104,7 +104,7 @@ class NoveltyBatch:
     _sections: dict[str, NoveltyEvidence] = field(default_factory=dict)
 
     def learn_visit(self, visit: Visit, new_urls: Iterable[Url], opic_batch: OpicBatch) -> None:
-        """Learn from a visit if it is a page's first. new_urls: the pages that it discovered, except deferred ones."""
+        """Learn from a page's first visit. new_urls: the pages that the visit discovered, except deferred ones."""
         novelty = self._compute_novelty(visit, opic_batch)
         if novelty is None:
             return
@@ -131,7 +131,7 @@ class NoveltyBatch:
             return None  # possibly a soft error, such as a login page
         led_to = visit.moved_to.key if visit.moved_to else visit.led_to
         position = opic_batch.positions.get(led_to) if led_to else None
-        return 0.0 if position and position.found_at is None else None  # 0: it redirects to an existing page
+        return 0.0 if position and position.found_at is None else None  # 0: it redirects to a page found before
 
     def compute_due_at(self, url: Url, at: datetime, *, boosted: bool) -> datetime | None:
         """Return until when a page that was just discovered is deferred, or None if it is not."""
@@ -166,7 +166,7 @@ class NoveltyBatch:
         self._sections.pop(section, None)
 
     def _is_barren(self, template: str, template_novelty: TemplateNovelty) -> bool:
-        """Return whether a template brings nothing new. The group of all other templates is never barren."""
+        """Return whether a template has almost no novelty. The group of all other templates is never barren."""
         return template != OTHER_TEMPLATES and is_barren(template_novelty, self._sum_section(get_section(template)))
 
     def _estimate_share(self, template: str) -> float:

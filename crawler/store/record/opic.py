@@ -91,7 +91,7 @@ class OpicBatch:
     page_score: Callable[[Url], float] | None = None
     queue: LevelQueues | PageStack | None = None  # for breadth-first and depth-first order
     queued: set[PageKey] = field(default_factory=set)  # pages that this batch has put into the queue
-    # value of the new pages that a changed page announces
+    # for each visited page, the expected shares of new text of the pages that the visit discovered, summed
     announced: dict[PageKey, float] = field(default_factory=dict)
 
     @property
@@ -108,7 +108,7 @@ class OpicBatch:
         return True
 
     def admit_page(self, key: PageKey, url: Url, *, depth: int) -> PagePosition:
-        """Admit a page discovered by a link. It starts with its endowment; the link pays it later."""
+        """Admit a discovered page. It starts with its endowment; links pay it later."""
         position = self.add_page(key, url, State.UNFETCHED, depth=depth)
         self.economy.admit_page(key, self._choose_pool(position))
         return position
@@ -168,7 +168,7 @@ class OpicBatch:
             self._remove_page(key, successor=visit.moved_to.key if visit.moved_to else None)
             return
         if visit.recipients is not None:
-            # Seeds (depth 0) do not count in the estimate for pages that links discover.
+            # Seeds (depth 0) do not count in Economy.new_importance.
             self._pay_recipients(visit, is_first_visit=before is State.UNFETCHED and position.depth > 0)
         self.economy.change_pool(key, self._choose_pool(position))
 
@@ -216,8 +216,8 @@ class OpicBatch:
     def _remove_page(self, key: PageKey, *, successor: PageKey | None) -> None:
         """Remove a page from the economy.
 
-        A successor receives its cash and its history; without one, the virtual page receives the cash.
-        Both histories are brought to the same clock before they are added.
+        One endowment of its cash becomes dormant. A successor receives the rest, and a positive history; without one,
+        the virtual page receives the rest. Both histories are brought to the same clock before they are added.
         """
         economy = self.economy
         account = economy.accounts[key]

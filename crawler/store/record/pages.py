@@ -34,7 +34,7 @@ PAGE_COLUMNS = """
 # Fields of a visit with the same name.
 COPIED_FIELDS = ("at", "status", "soft_errors", "led_to", "missing_since", "body_bytes")
 VERSION_COLUMNS = [each.name for each in fields(Version)]
-# A parameter is null where the visit leaves the column unchanged.
+# Where coalesce is used, a null parameter leaves the column unchanged.
 WRITE_PAGES = f"""
     UPDATE page p
        SET status = x.status, reason = x.reason, failures = x.failures, soft_errors = x.soft_errors,

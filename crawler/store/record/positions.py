@@ -11,7 +11,7 @@ from crawler.store.database import Connection
 from crawler.store.rows import build_unnest, fetch_rows, fetch_value
 
 MAX_MOVES = 5  # maximum length of a chain of moves; the cash of longer chains goes to the virtual page
-IN_ECONOMY = frozenset({State.UNFETCHED, State.FETCHED})  # pages in OPIC, with a row in cash
+IN_ECONOMY = frozenset({State.UNFETCHED, State.FETCHED})  # states of pages in OPIC, with a row in cash
 
 
 POSITIONS = """
@@ -20,7 +20,7 @@ POSITIONS = """
                                               WHERE p.domain_id = %(domain_id)s AND p.key = f.key) END
       FROM frontier f WHERE f.domain_id = %(domain_id)s AND f.key = ANY(%(keys)s)
 """
-# The ranks of unfetched pages that are not deferred. Two parts, because the index is ordered by `boosted` first.
+# Ranks of unfetched pages that are not deferred: the first one by the order put in for {}, of unboosted and of boosted.
 WAITING_RANKS = " UNION ALL ".join(
     f"""(SELECT rank FROM frontier
           WHERE domain_id = %(domain_id)s AND {pool} AND state = 'unfetched' AND due_at IS NULL {{}} LIMIT 1)"""  # noqa: S608

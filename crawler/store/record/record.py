@@ -93,8 +93,8 @@ async def record_visits(db: Database, lease: Lease, batch: Batch, *, retrying: b
     """Record a batch in one transaction and return the number of admitted pages that may be fetched now.
 
     The transaction checks and renews the lease and writes visits, snapshots, new pages, cash, due times and events.
-    retrying: an earlier try may have been committed; if so, do nothing and return 0.
-    Raise LeaseLost, without any change, if another worker holds the domain.
+    retrying: an earlier try may have been committed; if so, record nothing and return 0.
+    Raise LeaseLost, without any change, if another worker holds the domain or one of its addresses.
     """
     domain_id, visits = lease.domain.id, batch.visits
     async with db.transaction() as connection:

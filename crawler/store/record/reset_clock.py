@@ -18,7 +18,7 @@ RESET_DUE_TIMES = """
      WHERE f.domain_id = %(id)s AND p.domain_id = %(id)s AND p.key = f.key AND s.domain_id = %(id)s
        AND coalesce(p.last_visit_at <= %(at)s, true) AND f.due_at > s.last_visit_at AND f.due_at < '9999-01-01'
 """
-# Pages keep their interval after the visit. This must run before PAGES, which changes the times that it reads.
+# Pages keep their interval after the visit. This must run before PAGES, which changes the times that this reads.
 SHIFT_DUE_TIMES = """
     UPDATE frontier f SET due_at = greatest(f.due_at - (p.last_visit_at - %(at)s), %(at)s)
       FROM page p
@@ -42,7 +42,7 @@ VISITS = """
     UPDATE visit v SET at = %(at)s - ahead.later * interval '1 microsecond'
       FROM ahead WHERE v.domain_id = %(id)s AND v.key = ahead.key AND v.at = ahead.at
 """
-# A suspension keeps its remaining time. The site activity is reset and learned again.
+# A suspension that has not ended keeps its remaining time. The site activity is reset and learned again.
 STATE = """
     UPDATE domain_state
        SET resume_at = CASE WHEN resume_at > last_visit_at THEN resume_at - (last_visit_at - %(at)s)
@@ -72,7 +72,7 @@ OTHER_UPDATES = (
 async def reset_clock(db: Database, domain: Domain, *, at: datetime) -> datetime | None:
     """Move everything recorded later than `at` back to it and return the previous time of the last visit.
 
-    Pages keep their intervals between visit and due time, and change-rate estimates stay unchanged.
+    Pages visited later than `at` keep their intervals between visit and due time. Change-rate estimates stay unchanged.
     Return None without any change if no visit is later. Raise BadInput while a worker holds the domain.
     """
     values = {"id": domain.id, "at": at}

@@ -1,7 +1,7 @@
-"""Shared schedules of pages with equal texts: proposed by the plan, started and checked when visits are recorded.
+"""Shared schedules of pages with equal texts: proposed by the plan or by canonical links, checked by visits.
 
 A duplicate follows the schedule of its canonical page: its own visits are suspended, except at longer intervals to
-check that the texts are still equal, and when the canonical page has changed.
+check that the texts are still equal, and, unless it is a copy, when the canonical page has changed.
 """
 
 from collections.abc import Sequence
@@ -124,7 +124,7 @@ OFTEN_CHANGED = """
                      WHERE change IN ('added', 'unchanged', 'cosmetic', 'changed', 'restored')
                      ORDER BY at DESC LIMIT %(visits)s) v) >= %(many)s
 """
-# Releases the same pages that REQUEST_DUPLICATES requests: the longest unvisited.
+# In the same order as REQUEST_DUPLICATES: the longest unvisited first.
 UNLINK_DUPLICATES = """
     UPDATE page p SET canonical = NULL, is_copy = false
       FROM (SELECT key FROM page WHERE domain_id = %(domain_id)s AND canonical = ANY(%(lost_or_often_changed)s::bytea[])
@@ -176,8 +176,8 @@ async def update_schedules(connection: Connection, domain_id: int, visits: Seque
     """Apply a batch of visits to shared schedules.
 
     A duplicate that was visited waits for its next check, or has its own schedule again if its text differs. The
-    duplicates of canonical pages that changed, failed repeatedly or are gone are requested.
-    Call this after the pages and due times of the batch are written.
+    duplicates of a canonical page are requested if it changed, except copies, and requested and released if it failed
+    repeatedly or is no longer fetched. Call this after the pages and due times of the batch are written.
     """
     good = {visit.target.key: visit for visit in visits if visit.is_good}
     values: dict[str, Any] = {"domain_id": domain_id, "keys": list(good), "failures": MAX_FAILURES}

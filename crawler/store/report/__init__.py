@@ -2,8 +2,7 @@
 
 `read_domain_report` returns the freshness of a domain, `explain_url` why a page was or was not visited,
 `list_newest_changes` and `read_feed` what changed, `read_version` the content of a page at an instant, and
-`check_invariants` which invariants are violated. A crawl uses only `append_to_feed` and `count_after_crawl`. This
-package may use all packages of the store but plan and retention.
+`check_invariants` which invariants are violated. This package may use all packages of the store but plan and retention.
 """
 
 from crawler.store.report.checks import Finding, check_invariants, count_domains

@@ -32,7 +32,7 @@ POOLS = """
      WHERE coalesce(p.pages, 0) <> coalesce(c.rows, 0)
      ORDER BY 1
 """
-# Each of these statements returns the pages that break a rule, by URL (or by key without one), with a figure.
+# Each of these statements returns what breaks a rule: pages, by URL (or by key without one), or fingerprints.
 WRONG_VERSION = """
     SELECT coalesce(p.url, encode(s.key, 'hex')) AS page,
            format('version %%s, newest snapshot %%s', coalesce(p.version, 0), coalesce(s.newest, 0)) AS figure

@@ -60,9 +60,9 @@ class DomainReport(Totals):
 
     freshness: the expected share of fetched pages, weighted by importance, whose stored copy is current.
     freshness_plain: the same, unweighted. Both are None without fetched pages.
-    deferred: unfetched pages that wait because pages of their group brought nothing new recently.  dead_links: URLs
-    that never were a page; not included in `gone`.  withheld: pages whose new content is withheld as a possible soft
-    error (core/soft_errors.py).
+    deferred: unfetched pages that wait until a due time, most because pages like them had hardly any new text.
+    dead_links: URLs that never were a page; not included in `gone`.  withheld: pages whose new content is withheld as
+    a possible soft error (core/soft_errors.py).
     counted_at: when pages and freshness were counted: `at`, or earlier in a large domain.
     visits, changes, failures, requests, received_bytes, saved_bytes: totals of the window, without robots.txt.
     target_freshness, max_age: the targets that the user set.  target_requests_per_day: requests needed for them.

@@ -1,7 +1,7 @@
 """Near duplicates within a domain: an index of fingerprints, filled from the domain's events and read by bands.
 
 A *band* is a quarter of a fingerprint: fingerprints that differ in at most three bits share a band. Visits do not write
-the index. The hourly plan, or a query for duplicates, continues to fill it where the last run ended.
+the index. The hourly plan, pruning, or a query for duplicates continues to fill it where the last run ended.
 """
 
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from crawler.core.page.fingerprint import Fingerprint
 from crawler.store.database import PREFER_KEY_LOOKUPS, Connection, Database
 from crawler.store.rows import encode_fingerprint, fetch_number, fetch_row, fetch_rows
 
-CHUNK = 5_000  # events in one transaction; takes about a second
-# Waits for a deletion of the domain, or makes it wait, but does not conflict with the lease holder.
+CHUNK = 5_000  # events in one transaction
+# Waits for a deletion of the domain, or makes it wait, but does not conflict with the recording of visits.
 LOCK_DOMAIN = "SELECT FROM domain_state WHERE domain_id = %(domain_id)s FOR KEY SHARE"
 # Another process that fills the same domain waits at this row.
 CURSOR = """
@@ -66,7 +66,7 @@ INSERT_BANDS = """
     ON CONFLICT DO NOTHING
 """
 ADVANCE = "UPDATE fingerprint_cursor SET event = %(event)s WHERE domain_id = %(domain_id)s"
-# Read pages of the nearest fingerprints only: there may be thousands of these, each with thousands of pages.
+# Reads pages of the nearest fingerprints only: there may be thousands of fingerprints with thousands of pages each.
 NEAR_DUPLICATES = """
     SELECT p.url, n.bits, p.canonical IS NOT NULL
       FROM (SELECT DISTINCT distance_bits(b.fingerprint, a.fingerprint) AS bits, b.fingerprint

@@ -184,7 +184,7 @@ class PageFacts:
     visit_importance: the importance of a visit, with the pages that it announces.  announces: the mean number of new
     pages that a change announces, each weighted by its expected share of new text.
     popularity, url_score: the parts of importance from links and from the URL; only a mixed order uses the latter.
-    is_template_deferred: unfetched pages of its group are deferred because such pages brought nothing new recently.
+    is_template_deferred: unfetched pages of its group are deferred because such pages brought hardly anything new.
     withheld_since: since when new content is withheld as a possible soft error.
     canonical: the page whose schedule it shares.  duplicates: the number of pages that share its schedule.
     signals: counts of change signals since its last successful visit, by source number.
@@ -310,12 +310,12 @@ class Explanation:
     """Everything that is known about a URL within its domain.
 
     page: None if the URL is not a page of the domain.  links, linking_pages: the number of pages that link to the URL,
-    and those that pass on the most importance.  remaining_links: the number of linking pages without the gone and moved
-    ones.  redirects: the number of pages that moved here.
+    and those that pass on the most importance.  remaining_links: the number of linking pages that satisfy STILL_LINKS.
+    redirects: the number of pages that moved here.
     nearest_depth: the minimum depth of the linking pages.  tracked: the number of pages of the domain in any state.
     prior_source: the origin of the page's prior; None without a page.
     terms: the terms of its next visit, at the current shadow price.  trust: the reliability of its group's validators.
-    suspected: validators that have lied in every group that was checked.
+    suspected: validators that lied in every group in which a change tested them.
     waiting: requests in the domain's inbox that concern the page; no other field includes their effects.
     sources: the domain's sources of change signals, by number.
     uses_head: a HEAD request is sent first.  is_validator_check: the page's next visit is a validator check, if it is
@@ -343,7 +343,7 @@ class Explanation:
 
     @property
     def is_orphan(self) -> bool:
-        """Return whether the page was found by a link, and no link or redirect to it is left.
+        """Return whether the page is fetched and no seed, and no link or redirect to it is left.
 
         Such a page is kept and revisited as before, because it may still exist. A link counts until a visit to the
         linking page finds that it was removed, or that the linking page is gone or has moved.

@@ -172,7 +172,7 @@ async def read_changes_to_export(
 
     Each page that was added, changed or removed is returned once. With `with_versions`, all new versions that are still
     stored are returned, then each removed page that is not restored, as version 0 without content.
-    Raise CursorTooOld if changes after the cursor were deleted.  max_count: the number of changes to read.
+    Raise CursorTooOld or CursorAhead (see `require_stored`).  max_count: the number of changes to read.
     """
     values = {"domain_id": domain.id, "after": after, "until": until, "most": max_count, "bodies": with_bodies}
     async with db.transaction() as connection:

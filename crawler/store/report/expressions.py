@@ -107,10 +107,10 @@ COUNT_PAGES = """
 class Backlog:
     """The work that waits in a domain at an instant.
 
-    unfetched: unfetched pages.  unread_lists: URLs where a sitemap or a feed is searched for; they are not pages.
-    due: other due pages.  conditional: due pages for which a 304 may save the body.  fetched_bytes: the bytes of the
-    due pages at their last successful visits.  mean_bytes: the mean size of the domain's pages.  inbox_rows: rows in
-    the inbox; the pages that they request are included in the counts.
+    unfetched: unfetched pages that may be fetched now.  unread_lists: URLs where a sitemap or a feed is searched for.
+    due: other due pages, except excluded ones.  conditional: due pages for which a 304 may save the body.
+    fetched_bytes: the bytes of the due pages at their last successful visits.  mean_bytes: the mean size of the
+    domain's pages.  inbox_rows: rows in the inbox. The counts include the pages that its seeds and refreshes name.
     """
 
     unfetched: int

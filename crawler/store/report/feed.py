@@ -104,7 +104,7 @@ class EventKind(StrEnum):
     EXCLUDED = "excluded"  # robots.txt or the scope of the domain now excludes the page
     RESTORED = "restored"
     TEMPLATE = "template"  # the site changed a block of nearly all its pages: one event, for the root
-    DEFERRED = "deferred"  # unfetched pages like this one bring nothing new (crawler trap): only one a day is fetched
+    DEFERRED = "deferred"  # unfetched pages like this one have hardly any new text (crawler trap): one a day is fetched
     RESUMED = "resumed"  # such pages are fetched again
     HINT = "hint"  # a change signal says that the page has changed; it has not been visited yet
 
@@ -145,7 +145,7 @@ class ChangeFilter:
             "e.key = %(key)s": self.key is not None,
             "starts_with(e.url, %(prefix)s)": bool(self.prefix),
             "e.change = ANY(%(kinds)s)": self.kinds != ALL_KINDS,
-            "e.change <> 'added'": EventKind.ADDED not in self.kinds,  # repeats the predicate of index event_news
+            "e.change <> 'added'": EventKind.ADDED not in self.kinds,  # for Postgres to use the index event_news
             "e.at >= %(since)s": self.since is not None,
             "f.position > %(after)s": self.after > 0 or self.until is not None,
             "f.position <= %(until)s": self.until is not None,
@@ -157,7 +157,7 @@ class ChangeFilter:
         """Return whether to search by an index of events rather than in the order of the feed."""
         if self.until is not None:
             return False
-        # Few changes follow a cursor, but most events are in the index event_news.
+        # Few changes follow a cursor, so the feed is read from there.
         is_news = self.since is not None or EventKind.ADDED not in self.kinds
         return self.key is not None or (is_news and not self.after)
 
@@ -326,7 +326,7 @@ async def read_feed_source(db: Database, domain: Domain) -> str:
 
 
 async def read_last_change(db: Database, domain: Domain, url: Url) -> FeedItem | None:
-    """Return the last change of a page with its blocks, or None. Its position is 0: it may not be in the feed yet."""
+    """Return the last CHANGED event of a page with its blocks, or None. Its position is 0, in the feed or not."""
     values = {"domain_id": domain.id, "key": compute_page_key(url), "blocks": True}
     return next(iter(await _fetch_items(db, LAST_CHANGE, "e.position", values)), None)
 

@@ -33,7 +33,7 @@ RANKING_SIZE = 300  # pages in each ranking
 GROUP_BITS = 3  # maximum distance of fingerprints in a group of near duplicates
 MAX_GROUPS = 10
 MAX_MEMBERS = 4  # pages of a group
-MAX_FILL_CHUNKS = 4  # chunks of events to add to the index of fingerprints at a time; a quarter of a second each
+MAX_FILL_CHUNKS = 4  # chunks of events to add to the index of fingerprints at a time
 ALL, FAILING, RENDERED = "all", "failing", "rendered"  # rankings in addition to one for each PageCategory
 
 TOTALS = """
@@ -66,8 +66,8 @@ IS_STORED = """
 IS_LARGE = "SELECT FROM domain_state WHERE domain_id = %(domain_id)s AND tracked > %(small)s"
 TRACKED = "SELECT tracked FROM domain_state WHERE domain_id = %(domain_id)s"
 IS_OUTDATED = f"{IS_LARGE} AND %(visits)s >= %(moving)s * tracked"
-# A deletion of the domain waits for the row lock, but the lease holder does not. Another process that counts the domain
-# waits at the inserted row.
+# A deletion of the domain waits for the row lock, but the recording of visits does not. Another process that counts the
+# domain waits at the inserted row.
 BEGIN = """
     WITH stays AS (SELECT domain_id, tracked, greatest(%(at)s::timestamptz, last_visit_at) AS at
                      FROM domain_state WHERE domain_id = %(domain_id)s FOR KEY SHARE)
@@ -190,11 +190,11 @@ async def read_totals(connection: Connection, domain: Domain, *, at: datetime, m
     is_stored = await are_figures_stored(connection, domain, at=at, max_age=max_age)
     statement = STORED_TOTALS if is_stored else LIVE_TOTALS
     (totals,) = await fetch_values(connection, Totals, statement, {"domain_id": domain.id, "at": at})
-    return totals  # an aggregate has a row, and a stored one exists
+    return totals  # both statements return one row
 
 
 async def read_count_state(db: Database, domain: Domain, *, at: datetime, max_age: timedelta = MAX_AGE) -> CountState:
-    """Return whether the figures of a domain are available without counting, and no older than max_age."""
+    """Return whether the figures of a domain are current: it is small, or they are no older than max_age."""
     async with db.transaction() as connection:
         is_large = await fetch_row(connection, IS_LARGE, {"domain_id": domain.id, "small": MAX_SMALL_PAGES}) is not None
         if not is_large or await are_figures_stored(connection, domain, at=at, max_age=max_age):
@@ -219,7 +219,7 @@ async def are_figures_stored(
 async def read_stored_ranking(
     connection: Connection, domain: Domain, ranking: str, *, top: int, at: datetime | None, max_age: timedelta = MAX_AGE
 ) -> list[PageKey] | None:
-    """Return the pages of a stored ranking, or None if it is too old, or too short for `top` pages.
+    """Return the pages of a stored ranking, or None if there is none, if it is too old, or too short for `top` pages.
 
     at: the instant of the request; None accepts a count of any age.
     """
@@ -233,9 +233,9 @@ async def read_stored_ranking(
 async def read_largest_groups(
     db: Database, domain: Domain, *, at: datetime, max_age: timedelta = MAX_AGE
 ) -> list[NearDuplicateGroup]:
-    """Return the largest groups of near duplicates; for a large domain, as of the last count.
+    """Return the largest groups of near duplicates: for a large domain with recent figures, as of the last count.
 
-    For a small domain, update the fingerprints first.
+    Otherwise, update the fingerprints and search for the groups now.
     """
     async with db.transaction() as connection:
         if await are_figures_stored(connection, domain, at=at, max_age=max_age):

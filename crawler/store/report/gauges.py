@@ -71,7 +71,7 @@ class DomainGauge:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationGauge:
-    """Predicted changes compared with those found, over all domains and the last days.
+    """Predicted changes compared with those found, over all domains and the last DAYS days.
 
     audit: visits of the random sample, or else all others.  expected, found: the number of changes.
     deviations: the standard deviations by which `found` exceeds `expected`; None without any variance.

@@ -97,7 +97,7 @@ def _translate_error(error: psycopg.Error, *, may_write: bool) -> Exception:
 async def grant_reading(db: Database, name: str) -> ReaderRole:
     """Grant a role read access to the views, not to the tables, and create it if it does not exist.
 
-    Raise BadInput for a name that would need quotes, CrawlerError if the current user may not create roles.
+    Raise BadInput for a name that would need quotes or is recrawl's own role, CrawlerError without the privilege.
     """
     if not ROLE_NAME.fullmatch(name):
         hint = "use lowercase letters, digits and _, not starting with a digit or pg_"

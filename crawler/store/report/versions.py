@@ -1,7 +1,7 @@
 """Versions of pages: the versions of a page, the content of one, and the pages of a domain at an instant.
 
-Retention removes the text and the body of old versions but keeps the row (crawler/prune.py). A body that is not stored
-is None, never empty bytes.
+Retention removes the text and the body of old versions, and the row only later (crawler/prune.py). A body that is not
+stored is None, never empty bytes.
 """
 
 from dataclasses import dataclass, field
@@ -80,7 +80,7 @@ PAGES_AT = f"""
 class PageVersion:
     """One version of a page. until: when the next version was first seen; None for the newest.
 
-    change: ADDED, CHANGED or RESTORED; None for a URL list, whose changes are not recorded.
+    change: ADDED, CHANGED or RESTORED; None if it is not stored, as for a URL list.
     magnitude: the share of the page that changed, 0 to 1; None if unknown.
     body_bytes: the size before compression; None if the body is not stored.  is_stored: text and body are stored.
     """

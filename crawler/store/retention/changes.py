@@ -1,6 +1,6 @@
-"""Retention of the change feed: old events are deleted. A reader whose cursor is before a deleted event gets an error.
+"""Retention of the change feed: old events are deleted, except those that a reader has not read.
 
-A reader is a row in feed_reader or a subscription (recrawl notify). Events that a reader has not read are kept.
+A reader is a row in feed_reader or a subscription (recrawl notify). Others get an error if they have missed an event.
 """
 
 from dataclasses import dataclass
@@ -31,8 +31,7 @@ LAST_TO_FORGET = """
         s.first_event
       FROM domain_state s WHERE s.domain_id = %(domain_id)s
 """
-# Locks the row of the domain first, as recording does. Deletes versions without stored text together with their events,
-# except the first version, which dates the page.
+# Deletes versions without stored text together with their events, except the first version, which dates the page.
 FORGET = """
     WITH gone AS (
         DELETE FROM feed WHERE domain_id = %(domain_id)s AND number BETWEEN %(first)s AND %(last)s RETURNING position),
@@ -110,7 +109,7 @@ async def find_first_unread_at(db: Database, domain: Domain, reader: SlowestRead
 async def find_changes_to_forget(
     db: Database, domain: Domain, *, before: datetime, read_until: int | None = None
 ) -> range:
-    """Return the numbers of a domain's changes that were found before an instant and that all readers have read.
+    """Return the numbers of a domain's changes to delete: found before an instant, and read by all readers.
 
     read_until: the lowest cursor of the readers; None without readers.
     """
@@ -124,7 +123,7 @@ async def forget_changes(db: Database, domain: Domain, numbers: range) -> range:
     chunk, remaining = numbers[:CHUNK], numbers[CHUNK:]
     values = {"domain_id": domain.id, "first": chunk[0], "last": chunk[-1]}
     async with db.transaction() as connection:
-        if await fetch_number(connection, LOCK, values) != chunk[0]:  # deleted, or another process prunes it
+        if await fetch_number(connection, LOCK, values) != chunk[0]:  # domain deleted, or another process prunes it
             return range(0)
         await connection.execute(FORGET, values)
     return remaining

@@ -35,7 +35,7 @@ VERSIONS = """
 
 @dataclass(frozen=True, slots=True)
 class SizeEstimate:
-    """The bytes of a domain's texts and bodies, and those that pruning by its settings would free.
+    """The bytes of a domain's texts, headers and bodies, and those that pruning by its settings would free.
 
     is_exact: all pages were read instead of a sample.
     """

@@ -1,4 +1,4 @@
-"""Retention of versions: old versions are thinned, that is, their texts, headers and bodies are deleted; the rows stay.
+"""Retention of versions: old versions are thinned, that is, their texts, headers and bodies are deleted, not the rows.
 
 A body is stored once for all versions that share it, so it is deleted with the last of them. A chunk is one
 transaction, which locks the row of the domain like recording does, so no new version can use a body that is being
@@ -245,7 +245,7 @@ async def sweep_bodies(db: Database, domain: Domain, *, after: bytes) -> tuple[T
 
 
 async def compute_stored_bytes(db: Database, domain: Domain) -> int:
-    """Return the compressed size of a domain's texts and bodies, in bytes."""
+    """Return the compressed size of a domain's texts, headers and bodies, in bytes."""
     return await fetch_number(db, SIZE, {"domain_id": domain.id})
 
 

@@ -21,11 +21,11 @@ from crawler.store.database import Connection, Database
 from crawler.store.partitions import LOCK_TIMEOUT, VISIT_PARTITIONS, get_next_month
 from crawler.store.rows import fetch_number, fetch_row, fetch_rows
 
-PACKED_AFTER = timedelta(days=8)  # crawls, plans and audits read only newer visits row by row
+PACKED_AFTER = timedelta(days=8)  # recording reads only newer visits in table visit alone
 CHUNK = 10_000  # visits in one transaction: a third of a second
 MIN_PACK_VISITS = 128  # minimum mean number of visits in a bucket, if a domain has that many
 MAX_PACK_VISITS = 4 * MIN_PACK_VISITS
-MIN_WAITING_VISITS = 128  # fewer visits of a domain are not packed, unless they are old
+MIN_WAITING_VISITS = 128  # fewer visits are packed only once the oldest is older than 8 * PACKED_AFTER
 MAX_BITS = 16  # of the key prefix of a bucket
 FORGET_PACKS_CHUNK = 200  # packs
 
@@ -71,7 +71,7 @@ PACK = f"""
      RETURNING *),
     {PLACED_AND_PACKED}
 """  # noqa: S608  only our own columns are inserted
-# The packs of finished months. Age is measured from the domain's last visit, so all visits of these months are packed.
+# The packs of finished months, of which all visits are old enough to be packed.
 PACKS_BY_MONTH = """
     SELECT date_trunc('month', p.until, 'UTC') AS month, p.bits, sum(p.visits)::bigint
       FROM domain_state s
@@ -123,7 +123,7 @@ class WaitingVisits:
 
 @dataclass(frozen=True, slots=True)
 class MergeablePacks:
-    """The packs of a domain and month with bucket keys of `bits` bits, which can be merged into narrower buckets.
+    """The packs of a domain and month with prefixes of `bits` bits, which can be merged into narrower buckets.
 
     month: its first instant, UTC.  visits: the total number of visits.
     """
