@@ -11,10 +11,13 @@ import pytest
 from crawler.clock import Clock
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
+from crawler.core.http.credentials import SecretReference, SecretSource
 from crawler.core.http.urls import Authority
+from crawler.engine.requests.session import find_secrets
 from crawler.engine.resources import open_resources
 from crawler.engine.stats import ShiftResult
 from crawler.engine.try_page import try_page
+from crawler.runtime.secrets import build_secret_finder
 from crawler.store import domains
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, QUICK, START, crawl, register, rows
@@ -106,6 +109,18 @@ async def test_a_secret_that_is_missing_is_a_hold_with_its_place_and_no_request(
     assert held == "no_secret env:DOCS_TOKEN contains characters that are not allowed in a header"
     assert silent == []
     assert await known(db) == 1 + len(PAGES)
+
+
+async def test_a_secret_whose_file_cannot_be_read_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DOCS_TOKEN")
+    monkeypatch.setenv("DOCS_TOKEN_FILE", str(tmp_path / "none"))
+
+    found = await find_secrets([SecretReference(SecretSource.ENV, "DOCS_TOKEN")], build_secret_finder(QUICK))
+
+    assert found == (
+        f"no_secret env:DOCS_TOKEN is not there (DOCS_TOKEN_FILE: {tmp_path / 'none'} cannot be read: "
+        "No such file or directory)"
+    )
 
 
 async def test_nothing_is_shown_to_another_authority_along_a_redirect(db: Database) -> None:

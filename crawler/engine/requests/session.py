@@ -14,6 +14,7 @@ from crawler.core.domain import Domain
 from crawler.core.http import credentials
 from crawler.core.http.credentials import NO_AUTH, Cookies, LoginReference, RequestAuth, SecretReference, SecretSource
 from crawler.core.http.urls import Url, get_authority, get_scheme
+from crawler.errors import BadInput
 
 if TYPE_CHECKING:  # imports aiohttp, which processes without HTTP requests do not need
     from crawler.fetch import Http
@@ -37,8 +38,11 @@ async def find_secrets(references: Collection[SecretReference], find_secret: Fin
     """Look up all secrets; if one is missing or unusable, return the reason for a suspension, without any secret."""
     secrets: Secrets = {}
     for reference in references:
-        secret = await find_secret(reference)
-        problem = "is not there" if secret is None else credentials.explain_unusable_secret(secret)
+        try:
+            secret = await find_secret(reference)
+            problem = "is not there" if secret is None else credentials.explain_unusable_secret(secret)
+        except BadInput as error:  # the file of a secret cannot be read
+            secret, problem = None, f"is not there ({error})"
         if secret is None or problem:
             log.warning("secret.unusable", extra={"reference": str(reference), "why": problem})
             return f"{NO_SECRET} {reference} {problem}"
