@@ -52,7 +52,7 @@ class BlockPickRequest:
 class BlockFacts:
     """The blocks of a page under the current rules, and under a rule that is not saved yet.
 
-    text: the expression or selector of that rule.  preview: the blocks under that rule.
+    text: the expression or selector of that rule.  preview: the blocks under that rule; both are empty without a rule.
     why_not: why no rule can be made from the picked block; empty if one can, or if no block was picked.
     """
 
@@ -79,7 +79,7 @@ class BlockFacts:
 async def read_blocks(
     db: AppDatabase, domain: Domain, url: Url, request: BlockPickRequest, *, parsers: ParserPool
 ) -> BlockFacts | None:
-    """Return the blocks of a page's last version; None if its body is not stored."""
+    """Return the blocks of a page's last version, and the preview of a rule; None if no body is stored."""
     content = await report.read_version(db, domain, url)
     if content is None or content.body is None:
         return None

@@ -52,7 +52,7 @@ class NewestChanges:
 class ChangesPage:
     """Changes in the order of the feed.
 
-    next_cursor: the cursor for the next call.  has_more: whether there are already more changes.
+    next_cursor: the cursor for the next call.  has_more: whether there may already be more changes.
     """
 
     items: list[FeedItem]

@@ -48,9 +48,9 @@ class FullReport:
 async def report_domains(
     db: AppDatabase, name: str | None, *, window: timedelta, at: datetime | None
 ) -> tuple[list[FullReport], list[str], bool]:
-    """Return the reports of one domain or all, and why pages wait.
+    """Return the reports of one domain or all, a sentence for each domain in which requested pages wait, and a flag.
 
-    That is a sentence for each domain in which a requested page waits, and whether pages wait only for a worker.
+    The flag is whether a domain waits only for a worker.
     at: knowledge time, not before a domain's last visit; None for now.  Raises BadInput.
     """
     selected = await find_domains(db, name, at=at)

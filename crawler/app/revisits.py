@@ -95,8 +95,8 @@ class RefreshResult:
 async def request_refresh(db: AppDatabase, name: str, *, path: str = "", at: datetime | None = None) -> RefreshResult:
     """Make a page of a domain due; with * at the end of its URL, all pages whose URL starts with it.
 
-    name: a domain, or a URL with a path.  path: a path or URL instead of that of `name`; empty for all pages of a
-    domain.  at: None for now.  Raises BadInput, also for a URL that is not a page.
+    name: a domain, for all its pages, or a URL with a path.  path: a path or URL instead of that of `name`; empty for
+    none.  at: None for now.  Raises BadInput, also for a URL that is not a page.
     """
     domain = await get_domain(db, name)
     await require_after_last_visit(db, [domain], at)

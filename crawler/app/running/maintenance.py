@@ -63,7 +63,7 @@ def upgrade_database(settings: Settings, *, partitions: int | None = None) -> Sc
     """Upgrade the database to the current schema; return its state before.
 
     partitions: the number of partitions per page table of a new database.  The embedded database is upgraded whenever
-    it is opened. Raises BadInput if `partitions` is given for it.
+    it is opened, so its state is always CURRENT. Raises BadInput if `partitions` is given for it.
     """
     if settings.database_url is None:
         if partitions is not None:
