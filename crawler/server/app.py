@@ -37,7 +37,7 @@ from crawler.server.ui.links import SERVER_LINKS
 from crawler.server.ui.templating import read_style
 
 MAX_FORM_BYTES = 64 << 10
-MAX_NEWEST = 10  # changes on the home page; the page of a domain shows half as many
+MAX_NEWEST = 10  # changes on the home page; half as many on the page of a domain with figures
 MAX_PLANNED = 50  # with more domains, there is no forecast, because a forecast reads all domains
 
 UNEXPECTED_ERROR = "An unexpected error occurred. The log has the details; recrawl db check looks for damaged data."
