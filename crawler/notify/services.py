@@ -124,12 +124,12 @@ class _LogCollector(logging.Handler):
 
 
 def redact_secrets(text: str, url: str) -> str:
-    """Replace all parts of an address but its scheme in a text, also percent-encoded ones."""
+    """Replace the parts of an address except its scheme and short parts in a text, also percent-encoded ones."""
     split = urlsplit(url)
     parts = {url, *re.split(r"[/?&=:@#,]+", url.partition("://")[2])}
     parts |= {split.netloc, split.username or "", split.password or ""}
     spellings = {each for part in parts for each in (part, unquote(part), quote(unquote(part), safe=""))}
-    # Shorter parts of an address are words like "to".
+    # Parts of up to three characters are words like "to".
     for part in sorted((each for each in spellings if len(each) >= 4), key=len, reverse=True):
         text = text.replace(part, "***")
     return text
