@@ -65,7 +65,7 @@ _SANITIZED = dict.fromkeys({*range(32), *range(0x7F, 0xA0), *DIRECTION_CONTROLS}
 
 
 def sanitize_text(text: object) -> str:
-    """Replace control characters and bidirectional controls in a text from outside, and limit its length."""
+    """Limit the length of a text from outside, and replace its control characters except newlines and tabs."""
     return str(text)[:MAX_TEXT_CHARS].translate(_SANITIZED)
 
 
