@@ -91,7 +91,7 @@ async def daily_report(domain: str = "", at: str = "") -> dict[str, float | None
     lines.append(f"\nVisits, changes, requests and bytes cover the last day. HTML report: {written.index}")
     if (origin := reports.find_web_ui_origin(home)) is not None:
         lines.append(f"\n[Open the web UI](<{origin}/>)")
-    # One key for all days, so that Prefect shows the history.
+    # The same key every day, so that Prefect shows the history.
     await show_markdown("\n".join(lines), key="freshness-report", description="Freshness report")
     return {each.domain: each.freshness for each in domain_reports}
 
