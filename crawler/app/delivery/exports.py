@@ -161,8 +161,7 @@ class IndexSync:
     async def sync(self, *, full: bool = False) -> SyncRound:
         """Apply the changes since the last sync to the index. Later syncs than the first check only changed domains.
 
-        full: read all pages of the checked domains again.  A canceled sync ends between two commits; the next one continues
-        from there.
+        full: read all pages of the checked domains again.  A canceled sync is continued from its last commit.
         """
         await report.append_to_feed(self.db, at=datetime.now(UTC))
         end = await report.read_feed_end(self.db)
