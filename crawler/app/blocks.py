@@ -113,10 +113,7 @@ def make_pick_rule(rules: Sequence[PageRule], request: BlockPickRequest) -> Page
 
 
 def suggest_expression(content: VersionContent, text: str, action: PickAction) -> str:
-    """Suggest an expression that matches a block's text with any numbers, or a selector of the block.
-
-    Return an empty string if no selector identifies the block alone.
-    """
+    """Suggest an expression for a block's text with any numbers, or a selector; empty if none identifies the block."""
     if action is PickAction.IGNORE_TEXT:
         quoted = re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", sanitize_text(text[:MAX_EXPRESSION_CHARS]))
         return re.sub(r"[0-9]+", "[0-9]+", quoted.replace(REPLACEMENT, "."))

@@ -255,10 +255,7 @@ async def read_texts(
 async def find_text(
     db: AppDatabase, text: str, *, number: int | None = None, at: datetime | None = None
 ) -> tuple[Url, VersionContent | None]:
-    """Return the URL as its domain spells it, and a version: the newest, the one with this number, or that of a time.
-
-    The version is None if it does not exist. Raises BadInput.
-    """
+    """Return the URL as its domain spells it, and the newest version or that of a number or time. Raises BadInput."""
     domain, url = await resolve_page(db, text)
     return url, await report.read_version(db, domain, url, number=number, at=at)
 

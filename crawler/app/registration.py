@@ -210,10 +210,7 @@ def _require_allowed_address(response: Response | None, authority: Authority) ->
 
 
 def _find_next_root(response: Response | None, chain: RedirectChain) -> Url | None:
-    """Return the root that a root redirects to; None without a redirect to another root.
-
-    Raises BadInput if it belongs to another registrable domain.
-    """
+    """Return the other root that a root redirects to, if any. Raises BadInput if its registrable domain differs."""
     redirects = PERMANENT_REDIRECTS | TEMPORARY_REDIRECTS
     if not isinstance(response, Fetched) or response.status not in redirects or response.location is None:
         return None

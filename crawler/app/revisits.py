@@ -38,10 +38,7 @@ def require_source(source: str) -> None:
 
 
 async def record_hints(db: AppDatabase, urls: Iterable[Url], *, source: str, at: datetime) -> HintResult:
-    """Record a hint for each URL in the scope of its domain.
-
-    Raises BadInput for an invalid source name, and for a domain in which too many hints wait.
-    """
+    """Record a hint for each URL in the scope of its domain. Raises BadInput, also if too many hints wait already."""
     require_source(source)
     by_authority: defaultdict[Authority, list[Url]] = defaultdict(list)
     for url in urls:

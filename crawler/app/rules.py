@@ -31,10 +31,7 @@ def make_rule(build: Callable[[], PageRule]) -> PageRule:
 
 
 def merge_rule(before: Sequence[PageRule], rule: PageRule, *, first: bool = False) -> tuple[PageRule, ...]:
-    """Return the rules with one added, or replaced if its pattern exists. Raises BadInput for too many rules.
-
-    first: put it before the others.
-    """
+    """Return the rules with one added (`first`: at the top), or replaced if its pattern exists. Raises BadInput."""
     others = tuple(each for each in before if each.pattern != rule.pattern)
     if len(others) >= MAX_RULES:
         raise BadInput(f"a domain may have at most {MAX_RULES} rules")

@@ -85,10 +85,7 @@ class Wait:
 
 
 async def find_wait(db: AppDatabase, domain: Domain, *, at: datetime) -> Wait | None:
-    """Return why a domain is not being fetched at a time; None if a worker fetches from it within about a minute.
-
-    Raises BadInput if the domain was removed meanwhile.
-    """
+    """Return why a domain is not being fetched; None if a worker starts within about a minute. Raises BadInput."""
     status = await domains.read_status(db, domain, at=at)
     wait = _find_obstacle(domain, status, at=at)
     if wait is None and await claim.count_shared_requests_left(db, db.settings.shared_budget, at=at) == 0:

@@ -68,10 +68,7 @@ def describe_trust(trust: ValidatorTrust) -> dict[str, object]:
 
 
 def format_trust(trust_rows: Sequence[TrustRow]) -> str:
-    """List the URL templates with unreliable validators, one per line, or say that all are reliable.
-
-    Return an empty string if nothing is known.
-    """
+    """List the URL templates with unreliable validators, or say that all are reliable; empty if nothing is known."""
     of_sent = [row for row in trust_rows if row.validator in SENT_VALIDATORS]
     faults = [_format_faulty_group(row) for row in of_sent if row.rating != "honest"]
     return "\n".join(faults) if faults else "reliable in all checks" if of_sent else ""

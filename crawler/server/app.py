@@ -219,10 +219,7 @@ class PageServer:
         self._flash_messages[request.scope["session"]] = message
 
     def build_error_handler(self, title: str, status: int, message: str | None = None) -> ErrorHandler:
-        """Return the handler that shows an error page.
-
-        message: the text of the page; None for the message of the error.
-        """
+        """Return the handler that shows an error page. message: its text; None for the message of the error."""
 
         async def handle_error(request: Request, error: Exception) -> Response:
             detail = str(error) if message is None else message

@@ -110,10 +110,7 @@ def _open_destination(to: Path, form: Format) -> Iterator[Path | BinaryIO]:
 
 @dataclass(frozen=True, slots=True)
 class SyncRound:
-    """The result of one sync, by domain.
-
-    unregistered: the number of pages deleted from the index, for domains that are no longer registered.
-    """
+    """The result of one sync, by domain. unregistered: the numbers of deleted pages of domains no longer registered."""
 
     synced: dict[str, SyncResult]
     unregistered: dict[str, int]

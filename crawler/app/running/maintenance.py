@@ -77,10 +77,7 @@ def upgrade_database(settings: Settings, *, partitions: int | None = None) -> Sc
 
 
 def dump_database(settings: Settings, file: Path) -> int:
-    """Write the database to one compressed file; return its size in bytes.
-
-    Raises BadInput if there is no database or it is empty, and CrawlerError on failure.
-    """
+    """Write the database to one compressed file; return its size. Raises BadInput without data, else CrawlerError."""
     require_database(settings)
     with open_crawl_database(settings) as url:
         return client.dump_database(url, file)
