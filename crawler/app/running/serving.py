@@ -58,7 +58,7 @@ def announce_server(settings: Settings, *, port: int) -> AbstractContextManager[
 
 @contextmanager
 def serve_metrics(db: AppDatabase) -> Iterator[None]:
-    """Serve the metrics of the domains if the settings name a port. Call it within the event loop of `db`."""
+    """Serve the metrics of domains and subscriptions if a port is set. Call it within the event loop of `db`."""
     settings = db.settings
     if settings.metrics_port is None:
         yield
