@@ -40,7 +40,7 @@ from crawler.settings import Settings
 from crawler.store import claim, domains, report
 
 MAX_COUNTED = 100  # with more domains, due pages are not counted
-NOTIFY_TIMEOUT = timedelta(seconds=30)  # at the end of a crawl; `recrawl notify run` and the flow send the rest
+NOTIFY_TIMEOUT = timedelta(seconds=30)  # at the end of a crawl; later deliveries send the rest
 EXPECTED_WAITS = {WaitReason.BUDGET_SPENT, WaitReason.BYTES_SPENT, WaitReason.SHARED_BUDGET_SPENT}
 EXPECTED_WAITS |= {WaitReason.OUTSIDE_HOURS}
 

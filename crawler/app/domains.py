@@ -29,7 +29,7 @@ from crawler.store import claim, domains, record
 from crawler.store.domains import DomainSummary, list_domains
 from crawler.store.retention.estimate import SizeEstimate
 
-MAX_CONCURRENT_PROBES = 16  # requests to one server are sequential anyway
+MAX_CONCURRENT_PROBES = 16  # of different servers; requests to one server are sequential
 
 
 @dataclass(frozen=True, slots=True)

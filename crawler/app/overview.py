@@ -29,7 +29,7 @@ PAST_PAGES = 500  # sampled for the freshness history; half of them are the most
 UNDELIVERED_AFTER = timedelta(hours=1)  # a delivery is overdue after this; deliveries run every few minutes
 CARD_PAGES, CARD_INSTANTS = 200, 15  # as PAST_PAGES and PAST_INSTANTS, for the small charts of the overview
 MAX_WEIGHED = 300  # the most important pages: the plot shows them, and the table ranks them by staleness
-FORECAST_PAGES = 2000  # a random sample: the error is 0.8 percentage points, with a tenth of a plan's time and memory
+FORECAST_PAGES = 2000  # a random sample: freshness is off by 0.8 percentage points, in a tenth of a plan's time
 MAX_STALE_PAGES = 10  # rows of the table of likely stale pages
 TRAFFIC_HOURS = 48
 MAX_GROUPED = 20  # pages per group, such as failing or gone pages

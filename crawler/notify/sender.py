@@ -17,7 +17,7 @@ from crawler.notify.target import NotifyTarget, TargetKind, add_next_step, parse
 from crawler.notify.webhook_signing import build_webhook_headers
 from crawler.store.outbox import Message
 
-if TYPE_CHECKING:  # the web UI imports this module for its feed and needs no client
+if TYPE_CHECKING:  # the web UI imports this module and needs no client
     from crawler.fetch import WebhookClient
 
 MAX_CHANGES = 500  # in one message

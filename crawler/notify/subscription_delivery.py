@@ -31,7 +31,7 @@ SHRINK_FACTOR = 4  # the next message is smaller by this factor after one that w
 OTHER_HOME_REASON = "its command was added with another RECRAWL_HOME or with a key that no longer exists"
 NEXT_STEP = "to run it here, remove it with recrawl notify remove {} and add it again with recrawl notify add"
 # How long a command may be overdue before another home reports it. In its own home, deliveries run every five minutes,
-# or an hour after failures.
+# and retries wait up to an hour.
 GRACE_PERIOD = timedelta(hours=2)
 
 

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 MIN_COMPUTE_SECONDS = 1.0  # values that are computed faster are not cached
-LIFETIME_FACTOR = 20.0  # times the computing time, so that constant reloading computes for 5 % of the time
+LIFETIME_FACTOR = 20.0  # a value lives for this many times its computing time, up to MAX_LIFETIME_SECONDS
 MAX_LIFETIME_SECONDS = 600.0
 
 
