@@ -114,7 +114,7 @@ async def request_refresh(db: AppDatabase, name: str, *, path: str = "", at: dat
 def start_recrawl(settings: Settings, domain: Domain, path: str) -> str | None:
     """Start a run of the local stack that fetches what is due; return its URL, or None without a stack.
 
-    path: as for `request_refresh`.
+    path: a page of the domain, or a URL prefix with * at its end.
     Blocks until the Prefect server responds. Raises StackFailed if it does not respond or has no such deployment.
     """
     stack = find_running_stack(settings)

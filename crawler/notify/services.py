@@ -75,7 +75,7 @@ def _format_address(service: Any, *, privacy: bool) -> str:
 def send(url: str, *, subject: str, text: str, allow_private: bool) -> str:
     """Send a message. Return the error, or an empty string. This limits the sockets of the whole process.
 
-    allow_private: whether private and loopback addresses are allowed, as in guard_sockets. Redirects are not followed.
+    allow_private: whether private and loopback addresses are allowed.  Redirects are not followed.
     """
     log, collector = logging.getLogger("apprise"), _LogCollector()
     log.handlers, log.propagate, log.disabled = [collector], False, False
