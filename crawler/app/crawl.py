@@ -127,9 +127,9 @@ class CrawlResult:
 
     @property
     def problem_domains(self) -> set[str]:
-        """Return the domains whose wait is a problem: any obstacle of a named domain except budgets and crawl hours.
+        """Return the domains whose wait is a problem: a last visit in the future.
 
-        Of other domains, only a last visit in the future.
+        In a crawl of named domains, also any other obstacle except spent budgets and crawl hours.
         """
         problems = {WaitReason.CLOCK_BEHIND}
         if self.domains is not None:

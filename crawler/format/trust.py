@@ -23,8 +23,8 @@ def format_conditional_request(
     """Describe the next request of a page, and why it does not use all validators of the page.
 
     trust: the validator statistics of the pages with the same URL template.  suspected: validators that were wrong
-    elsewhere in the domain; they are doubted while there are few visits of this template.  by_head: whether a HEAD
-    request comes first.  validator_check: whether the next visit in the domain is a validator check.
+    elsewhere in the domain; those not checked in this template are doubted while it has few visits.  by_head: whether
+    a HEAD request comes first.  validator_check: whether the next visit in the domain is a validator check.
     """
     effective = apply_suspicion(trust, suspected)
     if by_head:

@@ -31,7 +31,7 @@ def format_bytes(count: float) -> str:
 
 
 def format_span(length: timedelta) -> str:
-    """Format a duration in seconds, minutes, hours or days."""
+    """Format a duration, without its sign, in seconds, minutes, hours or days."""
     seconds = abs(length.total_seconds())
     if seconds < 60:
         return f"{seconds:.3g} s"
