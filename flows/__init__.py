@@ -1,1 +1,1 @@
-"""The Prefect flows, which run recrawl on a schedule. Besides the local stack, only this package uses Prefect."""
+"""The Prefect flows, which run recrawl on a schedule."""

@@ -103,10 +103,10 @@ async def add(
 async def run_crawl(
     db: AppDatabase, targets: app.CrawlTargets, *, at: datetime | None, pages: int | None = None, **facts: object
 ) -> State[dict[str, object]]:
-    """Crawl until nothing is due, the time limit is reached or the run is canceled; then show a Markdown artifact.
+    """Crawl until nothing is due, a limit is reached or the run is canceled. Show the result as a Markdown artifact.
 
     facts: further data of the run.  Return the state of the run: its data are the counts and `facts`, and its message
-    says what was done and why domains wait.
+    says what was done and why domains wait. Raises DomainsFailed.
     """
     clock = Clock.from_instant(at)
     progress: dict[UUID, Progress] = {}

@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 
 @contextmanager
 def stop_on_sigterm() -> Iterator[asyncio.Event]:
-    """Return an event that is set by SIGTERM, the signal with which Prefect and the system end a run.
+    """Yield an event that is set by SIGTERM, the signal with which Prefect and the system end a run.
 
     Prefect's own handler raises an exception at whatever point the program is. In one of ten cancellations, that point
     is inside a callback of asyncio, which ignores the exception: the run then continues until it is killed half a

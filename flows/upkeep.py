@@ -46,8 +46,8 @@ async def audit(domain: str = "", at: str = "") -> dict[str, int]:
         get_run_logger().warning("%s", off.sentence)
         names = ("expected_fresh", "found_fresh", "deviations")
         figures = {"visits": off.agreement.visits} | {name: getattr(off.agreement, name) for name in names}
-        # Audits show that the reported freshness is wrong. Scheduled visits show that pages change more or less often
-        # than estimated.
+        # A finding of audits means that the reported freshness is wrong; one of scheduled visits, that pages change
+        # more or less often than estimated.
         event = "recrawl.calibration.off" if off.by_chance else "recrawl.estimates.off"
         emit(event, off.name, figures, kind="calibration")
     await show_markdown(render_audits(audits), key="audit-result", description="Audit results")
@@ -91,7 +91,7 @@ async def daily_report(domain: str = "", at: str = "") -> dict[str, float | None
     lines.append(f"\nVisits, changes, requests and bytes cover the last day. HTML report: {written.index}")
     if (origin := reports.find_web_ui_origin(home)) is not None:
         lines.append(f"\n[Open the web UI](<{origin}/>)")
-    # One key for all days, so that Prefect shows the history.
+    # The same key every day, so that Prefect shows the history.
     await show_markdown("\n".join(lines), key="freshness-report", description="Freshness report")
     return {each.domain: each.freshness for each in domain_reports}
 

@@ -52,7 +52,7 @@ class BlockPickRequest:
 class BlockFacts:
     """The blocks of a page under the current rules, and under a rule that is not saved yet.
 
-    text: the expression or selector of that rule.  preview: the blocks under that rule.
+    text: the expression or selector of that rule.  preview: the blocks under that rule; both are empty without a rule.
     why_not: why no rule can be made from the picked block; empty if one can, or if no block was picked.
     """
 
@@ -79,7 +79,7 @@ class BlockFacts:
 async def read_blocks(
     db: AppDatabase, domain: Domain, url: Url, request: BlockPickRequest, *, parsers: ParserPool
 ) -> BlockFacts | None:
-    """Return the blocks of a page's last version; None if its body is not stored."""
+    """Return the blocks of a page's last version, and the preview of a rule; None if no body is stored."""
     content = await report.read_version(db, domain, url)
     if content is None or content.body is None:
         return None
@@ -113,10 +113,7 @@ def make_pick_rule(rules: Sequence[PageRule], request: BlockPickRequest) -> Page
 
 
 def suggest_expression(content: VersionContent, text: str, action: PickAction) -> str:
-    """Suggest an expression that matches a block's text with any numbers, or a selector of the block.
-
-    Return an empty string if no selector identifies the block alone.
-    """
+    """Suggest an expression for a block's text with any numbers, or a selector; empty if none identifies the block."""
     if action is PickAction.IGNORE_TEXT:
         quoted = re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", sanitize_text(text[:MAX_EXPRESSION_CHARS]))
         return re.sub(r"[0-9]+", "[0-9]+", quoted.replace(REPLACEMENT, "."))

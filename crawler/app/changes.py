@@ -52,7 +52,7 @@ class NewestChanges:
 class ChangesPage:
     """Changes in the order of the feed.
 
-    next_cursor: the cursor for the next call.  has_more: whether there are already more changes.
+    next_cursor: the cursor for the next call.  has_more: whether there may already be more changes.
     """
 
     items: list[FeedItem]
@@ -141,10 +141,7 @@ async def read_newest_changes(
 
 
 async def make_change_filter(db: AppDatabase, query: ChangesQuery, *, at: datetime | None = None) -> ChangeFilter:
-    """Append new events to the feed, and return the filter of a query, without its kinds.
-
-    Raises BadInput, CursorTooOld, CursorAhead.
-    """
+    """Append new events to the feed; return the filter of a query, without its kinds. Raises as `list_changes` does."""
     if query.domain is not None:
         where = ChangeFilter(domain_id=(await get_domain(db, query.domain)).id)
     else:

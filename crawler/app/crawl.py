@@ -40,7 +40,7 @@ from crawler.settings import Settings
 from crawler.store import claim, domains, report
 
 MAX_COUNTED = 100  # with more domains, due pages are not counted
-NOTIFY_TIMEOUT = timedelta(seconds=30)  # at the end of a crawl; `recrawl notify run` and the flow send the rest
+NOTIFY_TIMEOUT = timedelta(seconds=30)  # at the end of a crawl; later deliveries send the rest
 EXPECTED_WAITS = {WaitReason.BUDGET_SPENT, WaitReason.BYTES_SPENT, WaitReason.SHARED_BUDGET_SPENT}
 EXPECTED_WAITS |= {WaitReason.OUTSIDE_HOURS}
 
@@ -92,9 +92,9 @@ class CrawlRequest:
 class CrawlResult:
     """The result of a crawl, and why domains wait.
 
-    at: knowledge time at the end of the crawl.
-    waits: domains in which pages still wait or nothing was fetched, each with the reason; None if nothing was due.
-    next_due_at: when the next page of the named domains is due and may be fetched; None without named domains.
+    at: knowledge time at the end of the crawl.  domains: the named domains; None for all.
+    waits: domains in which pages still wait or nothing was fetched, each with the reason; None without a reason.
+    next_due_at: when the next page of the named domains is due and may be fetched; None if none will be due.
     was_stopped: whether `stop` ended the crawl.
     pages_left: the number of pages due after a stop; None without a stop, or with more than MAX_COUNTED domains.
     exclusions: requested URLs that may not be fetched, with the reason.
@@ -127,7 +127,10 @@ class CrawlResult:
 
     @property
     def problem_domains(self) -> set[str]:
-        """Return the domains that wait because of a problem, not because of a limit that the user set."""
+        """Return the domains whose wait is a problem: a last visit in the future.
+
+        In a crawl of named domains, also any other obstacle except spent budgets and crawl hours.
+        """
         problems = {WaitReason.CLOCK_BEHIND}
         if self.domains is not None:
             problems = {reason for reason in WaitReason if reason.is_obstacle} - EXPECTED_WAITS
@@ -157,7 +160,7 @@ async def find_targets(
 
     The page of a URL with a path is requested even if it is not due, unless `only_due` is set.
     register: called for a name that is not registered; without it, such a name raises BadInput. Nothing is registered
-    if any name is invalid. Raises BadInput if `at` is before the last visit of a domain.
+    if any name is invalid. Raises BadInput, also if the time is before the last visit of a domain.
     """
     if not names:
         if at is not None:
@@ -195,7 +198,7 @@ async def crawl(
     clock: Clock | None = None,
     hooks: ShiftHooks = NO_HOOKS,
 ) -> CrawlResult:
-    """Crawl until nothing is due or a limit is reached, then enforce storage quotas and send notifications.
+    """Crawl until nothing is due or a limit is reached. Unless stopped, enforce storage quotas and send notifications.
 
     clock: a clock that starts at the request's time, for callers whose hooks also read it; None for a new one.
     Raises PluginBroken, and BadInput for an unknown revisit policy.
@@ -241,7 +244,7 @@ async def crawl(
 
 
 async def count_due_pages(db: AppDatabase, selected: Sequence[Domain] | None, *, at: datetime) -> int | None:
-    """Return how many pages are due in these domains, or in all; None if counting them would take too long."""
+    """Return how many pages are due in these domains, or in all; None with more than MAX_COUNTED domains."""
     counted = await find_domains(db) if selected is None else selected
     if len(counted) > MAX_COUNTED:
         return None

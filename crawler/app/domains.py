@@ -29,7 +29,7 @@ from crawler.store import claim, domains, record
 from crawler.store.domains import DomainSummary, list_domains
 from crawler.store.retention.estimate import SizeEstimate
 
-MAX_CONCURRENT_PROBES = 16  # each probe requests another server
+MAX_CONCURRENT_PROBES = 16  # of different servers; requests to one server are sequential
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ async def add_domains(
 ) -> list[AddResult]:
     """Register names or URLs, all with the same settings; return the results in the same order.
 
-    The roots of unregistered domains are fetched concurrently, unless `offline`.
+    The roots of unregistered domains are fetched concurrently, unless `offline` or the settings prevent it.
     keep_responses: return the responses of the roots without charging them; the caller must record visits of them, or
     charge their requests.
     Raises BadInput for invalid settings.
@@ -208,7 +208,7 @@ def get_domain_state(listed: DomainSummary, *, at: datetime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DomainDetails:
-    """The state of a domain. wait: why it is not being fetched now; None if it is.  storage: size of its versions."""
+    """The state of a domain. wait: the result of `find_wait`.  storage: the size of its versions."""
 
     domain: Domain
     status: DomainStatus
@@ -260,7 +260,7 @@ async def estimate_storage(db: AppDatabase, before: Domain, after: Domain) -> Si
 
 
 async def reset_clocks(db: AppDatabase, names: Sequence[str], *, at: datetime) -> list[tuple[Domain, datetime | None]]:
-    """Set the time of visits later than `at` to `at`; return the time of each domain's last such visit, or None."""
+    """Set the time of visits later than `at` to `at`; return the domains, each with the last such time or None."""
     selected = [await get_domain(db, name) for name in names]
     return [(domain, await record.reset_clock(db, domain, at=at)) for domain in selected]
 

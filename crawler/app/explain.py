@@ -36,11 +36,11 @@ class UrlExplanation:
     untracked: why it is not a page of the domain; empty if it is. The fields below are only set for a page.
     next: when it is fetched next and why.  change_rate: how often it changes.
     signals: its change signals, a line per source.  scripts: how its last visit handled its scripts.
-    waits: why its domain is not being fetched now.
-    due: when it would be due at the current shadow price.
+    waits: why its domain is not being fetched now, unless nothing is due; empty without a reason.
+    due: when it would be due by the current plan and rules.
     fresh: the probability that the stored version is current.
     value: the value of a visit now, in importance x days.
-    shadow_price: the minimum value of a visit; None under another revisit policy than `value`.
+    shadow_price: the minimum value of a visit; None if unknown, or under another revisit policy than `value`.
     rate_interval: the 90% credible interval of the change rate, in changes per day.
     """
 
@@ -127,7 +127,7 @@ async def _read_explanation(
 
 
 def make_page_scope(domain: Domain, settings: Settings) -> Scope:
-    """Return the scope of a domain, with the default depth if its settings have none."""
+    """Return the scope of a domain, with the default depth if its settings have none, and the filters of plugins."""
     return domain.build_scope(max_depth=settings.max_depth, accepts=load_plugins(settings.plugins).accepts)
 
 
@@ -149,8 +149,8 @@ class ComparedContent:
 class PageDetails:
     """The content of a page, and its relation to sitemaps and feeds.
 
-    content: None if its last version has no stored body or no blocks.  source: facts about the page as sitemap or feed;
-    None for other pages.  dates: the dates that sitemaps and feeds give for the page.
+    content: None if the body of its last version is not stored or cannot be parsed.  source: facts about the page as
+    sitemap or feed; None for other pages.  dates: the dates that sitemaps and feeds give for the page.
     """
 
     content: ComparedContent | None

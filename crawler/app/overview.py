@@ -29,7 +29,7 @@ PAST_PAGES = 500  # sampled for the freshness history; half of them are the most
 UNDELIVERED_AFTER = timedelta(hours=1)  # a delivery is overdue after this; deliveries run every few minutes
 CARD_PAGES, CARD_INSTANTS = 200, 15  # as PAST_PAGES and PAST_INSTANTS, for the small charts of the overview
 MAX_WEIGHED = 300  # the most important pages: the plot shows them, and the table ranks them by staleness
-FORECAST_PAGES = 2000  # a random sample: the error is 0.8 percentage points, with a tenth of a plan's time and memory
+FORECAST_PAGES = 2000  # a random sample: freshness is off by 0.8 percentage points, in a tenth of a plan's time
 MAX_STALE_PAGES = 10  # rows of the table of likely stale pages
 TRAFFIC_HOURS = 48
 MAX_GROUPED = 20  # pages per group, such as failing or gone pages
@@ -73,8 +73,8 @@ FindCard = Callable[[Domain], Coroutine[Any, Any, DomainCard | UncountedCard | N
 class HomeFacts:
     """The overview of domains. more: the name after which the next page starts; empty on the last page.
 
-    uncounted: domains on this page that are being counted.  undelivered: subscriptions with failed or overdue
-    deliveries.
+    count: the number of all domains.  uncounted: domains on this page that are being counted.
+    undelivered: subscriptions with failed, overdue or dead messages, or of a later version of recrawl.
     """
 
     at: datetime
@@ -124,7 +124,8 @@ async def summarize_domain(
 ) -> DomainCard | None:
     """Return the summary of a domain; None if it was removed meanwhile.
 
-    sample, instants: the pages and points of the freshness history.  max_age: as in `read_domain_report`.
+    sample, instants: the pages and points of the freshness history.
+    max_age: the maximum age of the stored figures of a large domain.
     """
     figures = await report.read_domain_report(db, domain, at=at, window=window, max_age=max_age)
     if figures is None:
@@ -162,7 +163,7 @@ class PageGroup:
 
 @dataclass(frozen=True, slots=True)
 class DomainFacts:
-    """The details of one domain. wait: why it is not being fetched now; None if it is.
+    """The details of one domain. wait: the result of `find_wait`.
 
     weighed_pages: its MAX_WEIGHED most important pages.  trust: how reliable its validators are.
     lists: its sitemaps and feeds.
@@ -199,7 +200,7 @@ async def examine_domain(
 ) -> DomainFacts:
     """Return the details of the domain of a card, at the time of its report.
 
-    max_age: as in `read_domain_report`.  max_planned_domains: skip the forecast if it involves more domains than this.
+    max_age: as in `summarize_domain`.  max_planned_domains: skip the forecast if it involves more domains than this.
     """
     domain, now = card.domain, card.report.at
     async with _open_task_group() as tasks:  # uses several connections

@@ -102,7 +102,7 @@ async def compare_versions(
     """Compare two versions of a page, block by block and word by word.
 
     before: None for the version before `after`.  context: the number of unchanged blocks around a change.
-    Raises CrawlerError if one of them is not stored.
+    Raises CrawlerError if there is only one version, or the text of one of the two is not stored.
     """
     domain, url = await resolve_page(db, text)
     new = await read_version(db, domain, url, after, now=now)
@@ -135,7 +135,8 @@ class PageHistory:
     """The versions of a page.
 
     more: the number of the last listed version if there are older ones, else 0.
-    content: the content of the selected version.  compared: None unless the text of both versions is stored.
+    content: the selected version; None if it does not exist.  compared: its differences from another version; None
+    without another, or if the text of one of them is not stored.
     """
 
     versions: tuple[PageVersion, ...]
@@ -183,8 +184,8 @@ async def list_pages(
 ) -> PageListing:
     """List the most important pages of a domain, or of all domains.
 
-    state: one of STATES; None for all.  at: a time to act as if it were then; None for now. For one domain without
-    `state`, a time before its last visit lists the pages as they were then.
+    state: one of STATES; None for all.  at: act as if it were this time; None for now. For one domain without `state`,
+    a time before its last visit lists the pages as they were then; otherwise, it raises BadInput.
     Raises BadInput.
     """
     if state is not None and state not in STATES:
@@ -226,7 +227,7 @@ async def list_duplicates(
 async def list_page_duplicates(
     db: AppDatabase, text: str, *, max_bits: int, max_count: int
 ) -> tuple[Url, list[NearDuplicate] | None]:
-    """Return the near duplicates of a page, up to max_count + 1; None if it has no fingerprint (a short text)."""
+    """Return the near duplicates of a page, up to max_count + 1; None if it is not fetched or its text is short."""
     domain, url = await resolve_page(db, text)
     key = compute_page_key(url)
     await report.fill_fingerprints(db, domain)
@@ -254,10 +255,7 @@ async def read_texts(
 async def find_text(
     db: AppDatabase, text: str, *, number: int | None = None, at: datetime | None = None
 ) -> tuple[Url, VersionContent | None]:
-    """Return the URL as its domain spells it, and a version: the newest, the one with this number, or that of a time.
-
-    Raises BadInput if the domain is not registered.
-    """
+    """Return the URL as its domain spells it, and the newest version or that of a number or time. Raises BadInput."""
     domain, url = await resolve_page(db, text)
     return url, await report.read_version(db, domain, url, number=number, at=at)
 

@@ -22,7 +22,7 @@ MAX_SHOWN = 20
 class CrawlPreview:
     """The start of a crawl of one domain.
 
-    first: the first pages to be fetched, in order.  wait: why nothing would be fetched now; None if it would.
+    first: the first pages to be fetched, up to MAX_SHOWN.  wait: why nothing would be fetched now; None if it would.
     delay: the time between two requests.  requested: pages that were requested by their URLs, which are fetched first.
     """
 
@@ -71,7 +71,7 @@ class CrawlPreviews(NamedTuple):
 async def preview_crawl(
     db: AppDatabase, names: Sequence[str] = (), *, max_pages: int | None = None, at: datetime | None = None
 ) -> CrawlPreviews:
-    """Preview a crawl of these names, or of all domains. Raises BadInput as the crawl does."""
+    """Preview a crawl of these names, or of all domains. Raises BadInput, also for a time before a last visit."""
     authorities = dict.fromkeys(get_authority(parse_typed_url(name)) for name in names)
     found = {authority: await domains.find_domain(db, authority) for authority in authorities}
     registered = {domain.id: domain for domain in found.values() if domain is not None}

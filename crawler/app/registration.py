@@ -1,6 +1,6 @@
 """Registration of domains, and lookup of the domain or page that a user typed.
 
-When a domain is registered, its robots.txt and, if allowed, its root page are fetched, and redirects are followed
+Before a domain is registered, its robots.txt and, if allowed, its root page are usually fetched. Redirects are followed
 within the registrable domain, so that each site is registered under one name.
 """
 
@@ -36,13 +36,13 @@ class DomainCandidate:
     """A domain to be registered.
 
     aliases: the other names in the redirects of the root.
-    addresses: the IP addresses of the authority; empty when offline.
+    addresses: the IP addresses of the authority; empty if they were not looked up.
     seeds: seeds in addition to the root.
     warning: what went wrong with the root; empty if nothing did.
     requests, received_bytes: the costs of the probe, charged to the domain's budget.
-    robots: the body of robots.txt; empty if there is none, None if it could not be fetched.
+    robots: the body of robots.txt; empty if there is none, None if it was not fetched.
     crawl_delay: the delay that robots.txt requires.
-    root_response: the response of the root, if it is a page.
+    root_response: the response of the root, if its status is 200.
     """
 
     authority: Authority
@@ -87,14 +87,14 @@ def parse_candidate(text: str) -> DomainCandidate:
 async def probe_domain(probe: RootProbe, text: str, *, max_requests: int | None = None) -> DomainCandidate:
     """Fetch the root page of a typed URL or name, and follow its redirects within the registrable domain.
 
-    The robots.txt of each root is fetched first. If it forbids the root, the domain is registered under the last name
-    that the redirects led to. A URL with a path adds that page as a seed. A server that refuses connections, times out
-    or fails is registered with a warning.
+    The robots.txt of each root is fetched first. If it forbids the root, the candidate has the last name that the
+    redirects led to. A URL with a path adds that page as a seed. If the server refuses connections, times out or fails,
+    the candidate has a warning.
 
-    max_requests: the requests that the domain's budget allows; None for no limit. With 0, the domain is registered as
-    typed; if they are used up on the way, under the name of the last redirect.
-    Raises BadInput for a name that cannot be resolved, an address that may not be requested, and a root that redirects
-    to another registrable domain.
+    max_requests: the requests that the domain's budget allows; None for no limit. With 0, the candidate has the typed
+    name; if they are used up on the way, the name of the last redirect.
+    Raises BadInput for a name that is invalid or cannot be resolved, an address that may not be requested, and a root
+    that redirects to another registrable domain.
     """
     url = parse_typed_url(text)
     chain = RedirectChain(probe, _make_root(url), max_requests)
@@ -202,7 +202,7 @@ def _require_allowed_address(response: Response | None, authority: Authority) ->
     """Raise BadInput if the address may not be requested. The user can allow private addresses."""
     if not isinstance(response, Unreached) or response.reason is not FailureReason.ADDRESS:
         return
-    from crawler.fetch import find_refusal  # noqa: PLC0415  as above
+    from crawler.fetch import find_refusal  # noqa: PLC0415  aiohttp takes 8 MB
 
     may_be_allowed = find_refusal(response.detail.partition(" ")[0], allow_private=True) is None
     remedy = ": if it is your own server, allow private addresses (--allow-private)" if may_be_allowed else ""
@@ -210,10 +210,7 @@ def _require_allowed_address(response: Response | None, authority: Authority) ->
 
 
 def _find_next_root(response: Response | None, chain: RedirectChain) -> Url | None:
-    """Return the root that a root redirects to; None without a redirect to another root.
-
-    Raises BadInput if it belongs to another registrable domain.
-    """
+    """Return the other root that a root redirects to, if any. Raises BadInput if its registrable domain differs."""
     redirects = PERMANENT_REDIRECTS | TEMPORARY_REDIRECTS
     if not isinstance(response, Fetched) or response.status not in redirects or response.location is None:
         return None
@@ -238,7 +235,7 @@ def _format_warning(response: Response | None, chain: RedirectChain) -> str:
 
 
 def _explain_unfetched_root(chain: RedirectChain) -> str:
-    """Return why the root was not fetched; empty if only the budget was exhausted."""
+    """Return why the root was not fetched; empty if the budget was exhausted or the crawl delay is too long."""
     authority = get_authority(chain.current_root)
     match chain.robots_responses.get(chain.current_root):
         case Unreached(reason=reason, detail=detail):

@@ -48,9 +48,9 @@ class FullReport:
 async def report_domains(
     db: AppDatabase, name: str | None, *, window: timedelta, at: datetime | None
 ) -> tuple[list[FullReport], list[str], bool]:
-    """Return the reports of one domain or all, and why pages wait.
+    """Return the reports of one domain or all, a sentence for each domain in which requested pages wait, and a flag.
 
-    That is a sentence for each domain in which a requested page waits, and whether pages wait only for a worker.
+    The flag is whether a domain waits only for a worker.
     at: knowledge time, not before a domain's last visit; None for now.  Raises BadInput.
     """
     selected = await find_domains(db, name, at=at)
@@ -84,10 +84,7 @@ async def _lacks_worker(db: AppDatabase, selected: Iterable[Domain], *, at: date
 async def measure_freshness(
     db: AppDatabase, selected: Collection[Domain], *, window: timedelta, at: datetime, max_age: timedelta = MAX_AGE
 ) -> list[DomainReport]:
-    """Return the freshness and costs of domains, except those removed meanwhile.
-
-    max_age: the maximum age of the stored figures of a large domain.
-    """
+    """Return the freshness and costs of domains, except removed ones. max_age: of the figures of a large domain."""
     measured = [await report.read_domain_report(db, each, at=at, window=window, max_age=max_age) for each in selected]
     return [each for each in measured if each is not None]
 
@@ -179,10 +176,7 @@ async def _find_below_target(db: AppDatabase, planned: PlannedDomain, *, at: dat
 
 
 async def forecast_domain(db: AppDatabase, name: str, *, at: datetime | None) -> tuple[Domain, Forecast | None]:
-    """Forecast the freshness of a domain for several budgets; None if it has no fetched pages.
-
-    at: as in `plan_budgets`.  Raises BadInput.
-    """
+    """Forecast a domain's freshness at several budgets; None without fetched pages. at: as in `plan_budgets`."""
     load_plugins(db.settings.plugins)
     (domain,) = await find_domains(db, name, at=at)
     return domain, await compute_forecast(db, domain, at=at or datetime.now(UTC), settings=db.settings)

@@ -38,10 +38,7 @@ def require_source(source: str) -> None:
 
 
 async def record_hints(db: AppDatabase, urls: Iterable[Url], *, source: str, at: datetime) -> HintResult:
-    """Record a hint for each URL in the scope of its domain.
-
-    Raises BadInput for an invalid source name, and for a domain in which too many hints wait.
-    """
+    """Record a hint for each URL in the scope of its domain. Raises BadInput, also if too many hints wait already."""
     require_source(source)
     by_authority: defaultdict[Authority, list[Url]] = defaultdict(list)
     for url in urls:
@@ -95,8 +92,8 @@ class RefreshResult:
 async def request_refresh(db: AppDatabase, name: str, *, path: str = "", at: datetime | None = None) -> RefreshResult:
     """Make a page of a domain due; with * at the end of its URL, all pages whose URL starts with it.
 
-    name: a domain, or a URL with a path.  path: a path or URL instead of that of `name`; empty for all pages of a
-    domain.  at: None for now.  Raises BadInput, also for a URL that is not a page.
+    name: a domain, for all its pages, or a URL with a path.  path: a path or URL instead of that of `name`; empty for
+    none.  at: None for now.  Raises BadInput, also for a URL that is not a page.
     """
     domain = await get_domain(db, name)
     await require_after_last_visit(db, [domain], at)
@@ -117,7 +114,7 @@ async def request_refresh(db: AppDatabase, name: str, *, path: str = "", at: dat
 def start_recrawl(settings: Settings, domain: Domain, path: str) -> str | None:
     """Start a run of the local stack that fetches what is due; return its URL, or None without a stack.
 
-    path: as for `request_refresh`.
+    path: a page of the domain, or a URL prefix with * at its end.
     Blocks until the Prefect server responds. Raises StackFailed if it does not respond or has no such deployment.
     """
     stack = find_running_stack(settings)

@@ -17,7 +17,7 @@ from crawler.engine.requests.requester import PacedServer
 from crawler.engine.requests.robots import fetch_robots
 from crawler.store.claim import list_slot_addresses
 
-if TYPE_CHECKING:  # as in registration.py
+if TYPE_CHECKING:  # aiohttp takes 8 MB
     from crawler.fetch import Http
 
 
@@ -30,7 +30,7 @@ class RootProbe:
     language: the Accept-Language header; not sent if empty.
     exempt: networks in which one address serves many independent sites.
     private_delay: the delay for private addresses; None for `delay`.
-    deadline: the time limit of one request.
+    deadline: the time limit of one request.  requests, received_bytes: the totals so far.
     """
 
     http_client: "Http"
@@ -133,7 +133,7 @@ class RedirectChain:
         return parse_robots(self.get_robots(root) or b"")
 
     def get_robots(self, root: Url) -> bytes | None:
-        """Return the robots.txt of a root: empty if there is none, None if it is unavailable."""
+        """Return the robots.txt of a root: empty if there is none, None if it is unavailable or was not fetched."""
         response = self.robots_responses.get(root)
         if not isinstance(response, Fetched) or response.status >= 500 or response.status in OVERLOAD_STATUSES:
             return None

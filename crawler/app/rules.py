@@ -31,7 +31,7 @@ def make_rule(build: Callable[[], PageRule]) -> PageRule:
 
 
 def merge_rule(before: Sequence[PageRule], rule: PageRule, *, first: bool = False) -> tuple[PageRule, ...]:
-    """Return the rules with one added, or replaced if its pattern exists. Raises BadInput for too many rules."""
+    """Return the rules with one added (`first`: at the top), or replaced if its pattern exists. Raises BadInput."""
     others = tuple(each for each in before if each.pattern != rule.pattern)
     if len(others) >= MAX_RULES:
         raise BadInput(f"a domain may have at most {MAX_RULES} rules")
@@ -43,7 +43,7 @@ def merge_rule(before: Sequence[PageRule], rule: PageRule, *, first: bool = Fals
 
 
 async def add_rule(db: AppDatabase, domain: Domain, rule: PageRule, *, first: bool = False, at: datetime) -> Domain:
-    """Add a rule, or replace the one with its pattern; return the changed domain. first: insert before the others."""
+    """Add a rule as `merge_rule` does; return the changed domain. Raises BadInput."""
     return await _set_rules(db, domain, merge_rule(domain.settings.rules, rule, first=first), at=at)
 
 
@@ -62,7 +62,7 @@ async def _set_rules(db: AppDatabase, domain: Domain, rules: tuple[PageRule, ...
 
 
 def describe_rule(rule: PageRule) -> dict[str, object]:
-    """Return a rule for JSON; None for what it does not set."""
+    """Return a rule for JSON."""
     return {
         "pattern": rule.pattern,
         "min_interval_seconds": None if rule.min_interval is None else rule.min_interval.total_seconds(),

@@ -1,4 +1,4 @@
-"""Settings of domains: parse typed values, apply them, and convert settings to JSON."""
+"""Settings of domains: parse values as users type them, apply them, and convert settings to JSON."""
 
 import math
 import re
@@ -52,7 +52,7 @@ def parse_share(text: str) -> float:
 
 
 def parse_positive(text: str) -> float:
-    """Parse a number above 0, and up to MAX_FACTOR. Raises ValueError."""
+    """Parse a number above 0 and up to MAX_FACTOR. Raises ValueError."""
     try:
         number = float(text)
     except ValueError as error:
@@ -68,8 +68,8 @@ PARSERS: dict[SettingKind, Callable[[str], Any]] = {
     SettingKind.FACTOR: parse_positive,
     SettingKind.SHARE: parse_share,
     SettingKind.BYTES: parse_size,
-    SettingKind.DELAY: times.parse_span,
-    SettingKind.SPAN: parse_interval,
+    SettingKind.DELAY: times.parse_span,  # may be 0
+    SettingKind.SPAN: parse_interval,  # above 0
 }
 
 
@@ -86,7 +86,7 @@ class SettingsPatch:
     def apply_to(self, domain_settings: DomainSettings) -> DomainSettings:
         """Return the settings with the given values, except seeds, which need the domain's scope.
 
-        A target replaces the other kind of target. Raises BadInput for invalid values.
+        A target freshness and a maximum age replace each other. Raises BadInput for invalid values.
         """
         replaced = {BY_NAME[name].replaced_setting for name in self.values} - {""}
         others = {name: BY_NAME[name].default for name in replaced}

@@ -85,10 +85,7 @@ class Wait:
 
 
 async def find_wait(db: AppDatabase, domain: Domain, *, at: datetime) -> Wait | None:
-    """Return why a domain is not being fetched at a time; None if a worker will fetch from it immediately.
-
-    Raises BadInput if the domain was removed meanwhile.
-    """
+    """Return why a domain is not being fetched; None if a worker starts within about a minute. Raises BadInput."""
     status = await domains.read_status(db, domain, at=at)
     wait = _find_obstacle(domain, status, at=at)
     if wait is None and await claim.count_shared_requests_left(db, db.settings.shared_budget, at=at) == 0:
@@ -122,7 +119,7 @@ def _find_obstacle(domain: Domain, status: DomainStatus, *, at: datetime) -> Wai
 
 
 def _find_idleness(status: DomainStatus, *, at: datetime, is_shared: bool) -> Wait | None:
-    """Return why a domain that could be crawled is idle: it is paced, or nothing is due.
+    """Return why a domain that could be crawled is idle: it is paced, or nothing is due. None for a short pause.
 
     is_shared: whether there is a shared budget of all domains.
     """
@@ -130,7 +127,7 @@ def _find_idleness(status: DomainStatus, *, at: datetime, is_shared: bool) -> Wa
         return None if status.wake_at is not None else Wait(WaitReason.NOT_DUE)
     if status.paced_until is None or status.wake_at > status.paced_until:
         return Wait(WaitReason.NOT_DUE, status.wake_at)
-    # Without a budget, a domain pauses for a minute after a lease without requests, which is not pacing.
+    # Without a budget, this is the pause of a minute after a lease without requests, too short to be reported.
     has_budget = status.budget is not None or status.bytes_left is not None or is_shared
     return Wait(WaitReason.PACED, status.wake_at) if has_budget else None
 

@@ -67,10 +67,7 @@ def load_command(name: str) -> Any:
 
 
 def _tidy_help(command: Any) -> None:
-    """Prepare the help of a command and its subcommands.
-
-    Join the lines of each paragraph that is not indented, and escape what looks like Rich markup.
-    """
+    """Prepare the help of a command and its subcommands: join lines of unindented paragraphs, escape Rich markup."""
     paragraphs = cleandoc(command.help or "").split("\n\n")
     joined = "\n\n".join(text if text.startswith((" ", "\b")) else text.replace("\n", " ") for text in paragraphs)
     command.help = re.sub(r"(?<!\\)\[(?=[a-z#/@])", r"\\[", joined) or None

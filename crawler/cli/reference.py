@@ -38,7 +38,7 @@ def render_settings_page() -> str:
 
 
 def format_default(default: object) -> str:
-    """Format a default value as it would be written in the environment."""
+    """Format a default value as it would be written in the environment, or in words if it is empty."""
     match default:
         case None:
             return "not set"

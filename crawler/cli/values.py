@@ -1,4 +1,4 @@
-"""Parsers of typed values: times, durations, addresses and cursors."""
+"""Parsers of typed values: times, durations, numbers, addresses and cursors."""
 
 import ipaddress
 from collections.abc import Callable
@@ -44,7 +44,7 @@ def parse_ip_address(text: str) -> str:
 def parse_since(text: str, *, now: datetime, number: str = "cursor") -> int | timedelta | datetime:
     """Parse a position in the change feed or in the versions of a page.
 
-    It can be a number (a cursor or a version), a duration before now, a day or a time (UTC).
+    It can be a number (a cursor or a version), a duration before now, a time, or a day, which means its start (UTC).
     number: what a number would be, for the message.  Raises typer.BadParameter.
     """
     lowered = text.strip().lower()

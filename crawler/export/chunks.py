@@ -23,8 +23,7 @@ class Chunk:
     """A part of a page. headings: the headings above it, outermost first.  text: its Markdown, without these headings.
 
     id: a digest of the URL and the headings. For chunks after the first under the same headings, it also covers the
-    first words and a counter of equal beginnings. So edits elsewhere on the page, or later in the chunk, do not change
-    the id.
+    first words and a counter of equal beginnings. So most edits elsewhere, or later in the chunk, do not change the id.
     """
 
     id: str
@@ -33,7 +32,7 @@ class Chunk:
 
 
 def chunk_page(page: ExportedPage) -> Iterator[Chunk]:
-    """Yield the chunks of a page; needs its body. Tables are not padded, so a wide cell changes only its own row."""
+    """Yield the chunks of a page read with its body. Tables are not padded, so a wide cell changes only its own row."""
     return chunk_markdown(render_markdown(page, pads_tables=False), url=page.url)
 
 

@@ -145,7 +145,7 @@ async def export(
 async def _open_writer(
     source: PageSource, output_format: Format, to: Path | BinaryIO, *, is_full_export: bool
 ) -> PageWriter:
-    """Open the writer of a format. Each is imported on demand, because its library is slow to import."""
+    """Open the writer of a format. Each is imported on demand, because most of their libraries are slow to import."""
     authority, in_chunks = source.domain.authority, source.row_kind is RowKind.CHUNKS
     if isinstance(to, Path) or in_chunks:
         require_extra("markdown", "Markdown")

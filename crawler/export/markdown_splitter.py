@@ -1,7 +1,8 @@
 """Content-defined splitting of long Markdown: the words around a position decide on a cut, so an edit moves few cuts.
 
-Of the positions that leave a part neither too small nor too large, the one whose context has the lowest digest is
-chosen. Text far above has no influence: a few parts after an inserted paragraph, the cuts are the same as before.
+Of the positions that leave a part neither too small nor too large, those between blocks are preferred, then the one
+whose context has the lowest digest. Text far above has no influence: a few parts after an insertion, the cuts are the
+same as before.
 Source: Muthitacharoen, Chen, Mazieres, "A Low-bandwidth Network File System", SOSP 2001; with the lowest digest of a
 window in place of a mask, after Bjorner, Blass, Gurevich, "Content-dependent chunking for differential compression, the
 local maximum approach", JCSS 2010.
@@ -68,7 +69,8 @@ class _Wrapper:
 def split_text(text: str, *, min_chars: int, max_chars: int) -> Iterator[TextPart]:
     """Split a text into parts of `min_chars`, if possible, to `max_chars` characters; only blank lines are dropped.
 
-    It is cut between paragraphs, lists, tables and fenced code, and longer blocks between lines, sentences or words.
+    It is cut between paragraphs, lists, tables and fenced code; in a longer block, between lines, sentences or words if
+    possible.
     """
     segments = list(_split_segments(text, max_chars))
     ranks = _compute_ranks(segments)

@@ -34,7 +34,7 @@ MIGRATIONS = {1: "ALTER TABLE sync ADD COLUMN source text;", 2: ""}
 RESET_CURSORS = "UPDATE sync SET cursor = NULL;"
 
 PAGE_COLUMNS = ("url", "title", "language", "version", "version_at", "seen_at", "importance")
-# pass: the number of the full sync that last wrote a page; at its end, pages with an older number are deleted.
+# pass: how many full syncs had begun when a page was last written. A full sync ends by deleting pages with less.
 UPSERT_PAGE = """
     INSERT INTO page (url, domain, title, language, version, version_at, seen_at, importance, pass)
     SELECT %(url)s, domain, %(title)s, %(language)s, %(version)s, %(version_at)s, %(seen_at)s, %(importance)s, pass
@@ -56,9 +56,9 @@ UPDATE_CURSOR = "UPDATE sync SET cursor = %(cursor)s WHERE domain = %(domain)s"
 
 
 class PageIndex(ABC):
-    """An index of pages, to be used as a context manager. Each public method is one transaction.
+    """An index of pages, to be used as a context manager. Each public method that reads or writes is one transaction.
 
-    Raises CrawlerError if the index cannot be written.
+    Raises CrawlerError if the index cannot be opened, read or written.
     """
 
     _db: sqlite3.Connection | psycopg.Connection[TupleRow]

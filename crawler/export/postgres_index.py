@@ -63,9 +63,9 @@ UPSERT_CHUNK = """
 
 
 class PostgresIndex(PageIndex):
-    """An index in the schema recrawl_index of an existing database; the first sync creates the schema. url: postgresql://...
+    """An index in the schema recrawl_index of an existing database. url: postgresql://...
 
-    Another sync of the same index waits until this one ends.
+    Opening it creates the schema if needed, and waits until no other process has the index open.
     """
 
     _db: psycopg.Connection[TupleRow]

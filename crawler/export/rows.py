@@ -37,7 +37,7 @@ def _build_page_row(page: ExportedPage) -> Row:
 
 
 def _build_chunk_rows(page: ExportedPage) -> Iterator[Row]:
-    """Yield a row with CHUNK_COLUMNS for each chunk of a page; needs its body.
+    """Yield a row with CHUNK_COLUMNS for each chunk of a page read with its body.
 
     A page that is no longer available yields one row without a chunk, so that consumers can delete its old chunks.
     """

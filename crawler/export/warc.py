@@ -3,7 +3,7 @@
 The status is that of the visit that found the version, or 200 if that visit is no longer stored (--keep-visits), since
 only responses from 200 to 299 create a version.
 
-A body that an earlier record of the file already has becomes a revisit record. Stored bodies are not compressed, so
+A response whose body is already in the file becomes a revisit record. Stored bodies are not compressed, so
 Content-Encoding is omitted, and Content-Length is the size of the stored body.
 """
 
@@ -23,7 +23,7 @@ HTML = "text/html; charset=utf-8"  # the type of rendered pages
 
 
 class Warc:
-    """A writer of WARC records, each compressed separately. shared: the digests of bodies that several pages have."""
+    """A writer of WARC records, each compressed separately. shared: the digests of bodies that occur several times."""
 
     def __init__(self, stream: BinaryIO, *, shared: frozenset[bytes], name: str) -> None:
         self._writer = WARCWriter(stream, gzip=True, warc_version="1.1")

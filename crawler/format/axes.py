@@ -23,7 +23,7 @@ class Axis:
         return (value - self.low) / (self.high - self.low)
 
     def marks(self) -> list[float]:
-        """Return the tick marks: multiples of 1, 2 and 5, or only whole decades on a long log scale."""
+        """Return the tick marks: round numbers, on a long log scale only powers of ten."""
         if not self.is_log:
             step = _choose_step(self.high - self.low)
             first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
@@ -51,7 +51,7 @@ def make_axis(values: Iterable[float], *, is_log: bool = False) -> Axis:
 
 
 def format_tick(value: float) -> str:
-    """Format the number of a tick mark as short as possible."""
+    """Format the number of a tick mark: in whole numbers from 1,000 on, else with up to six digits."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.6g}"
 
 
@@ -63,7 +63,7 @@ def _choose_step(length: float) -> float:
 
 
 def _round_down(value: float) -> float:
-    """Return the next lower number of the form 1, 2 or 5 times a power of ten, or its negative."""
+    """Return the value or the next lower number of the form 1, 2 or 5 times a power of ten, or its negative."""
     size = abs(value)
     steps = [step * 10.0 ** math.floor(math.log10(size)) for step in STEPS]
     if value > 0:

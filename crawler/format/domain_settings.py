@@ -90,10 +90,7 @@ def format_view(view: View) -> str:
 
 
 def format_opening(domain: Domain, *, at: datetime) -> str:
-    """Describe whether the crawl hours are open at a time, until when, and at what speed.
-
-    Return an empty string for a domain without crawl hours.
-    """
+    """Describe whether the crawl hours are open at a time, until when, and at what speed; empty without crawl hours."""
     if domain.hours.is_always:
         return ""
     opens_at = find_opening(domain.hours, at)

@@ -16,7 +16,7 @@ from crawler.format.values import format_count, format_instant, format_rate, for
 from crawler.planner.page_value import Bound, Due, compute_page_magnitude_factor
 from crawler.store.report import BlockChange, Explanation, InboxKind, PageFacts, PriorLevel, PriorSource
 
-DUE_TOLERANCE = 0.03  # share of the interval; more than 0.02, the difference below which no due time is updated
+DUE_TOLERANCE = 0.03  # share of the interval; a due time that differs by less than 0.02 is not updated
 
 
 def format_untracked(url: Url, stored: Explanation, scope: Scope, *, refusal: str, max_pages: int) -> str:
@@ -258,7 +258,7 @@ def format_rate_estimate(page: PageFacts, source: PriorSource | None) -> str:
 
 
 def format_magnitude_factor(page: PageFacts, terms: VisitTerms | None) -> str:
-    """Return how much a page's changes count relative to those of the average page; empty if all count the same."""
+    """Return how much a page's changes count relative to those of the average page; empty without such figures."""
     if terms is None or terms.magnitude is None or not page.version:
         return ""
     own_changes = format_count(page.changes, "change") if page.magnitudes.changes else "no changes yet"

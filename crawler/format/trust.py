@@ -23,8 +23,8 @@ def format_conditional_request(
     """Describe the next request of a page, and why it does not use all validators of the page.
 
     trust: the validator statistics of the pages with the same URL template.  suspected: validators that were wrong
-    elsewhere in the domain; they are doubted while there are few visits of this template.  by_head: whether a HEAD
-    request comes first.  validator_check: whether the next visit in the domain is a validator check.
+    elsewhere in the domain; those not checked in this template are doubted while it has few visits.  by_head: whether
+    a HEAD request comes first.  validator_check: whether the next visit in the domain is a validator check.
     """
     effective = apply_suspicion(trust, suspected)
     if by_head:
@@ -68,10 +68,7 @@ def describe_trust(trust: ValidatorTrust) -> dict[str, object]:
 
 
 def format_trust(trust_rows: Sequence[TrustRow]) -> str:
-    """List the URL templates with unreliable validators, one per line, or say that all are reliable.
-
-    Return an empty string if nothing is known.
-    """
+    """List the URL templates with unreliable validators, or say that all are reliable; empty if nothing is known."""
     of_sent = [row for row in trust_rows if row.validator in SENT_VALIDATORS]
     faults = [_format_faulty_group(row) for row in of_sent if row.rating != "honest"]
     return "\n".join(faults) if faults else "reliable in all checks" if of_sent else ""

@@ -31,7 +31,7 @@ def format_bytes(count: float) -> str:
 
 
 def format_span(length: timedelta) -> str:
-    """Format a duration in seconds, minutes, hours or days."""
+    """Format a duration, without its sign, in seconds, minutes, hours or days."""
     seconds = abs(length.total_seconds())
     if seconds < 60:
         return f"{seconds:.3g} s"
@@ -65,7 +65,7 @@ _SANITIZED = dict.fromkeys({*range(32), *range(0x7F, 0xA0), *DIRECTION_CONTROLS}
 
 
 def sanitize_text(text: object) -> str:
-    """Replace control characters and bidirectional controls in a text from outside, and limit its length."""
+    """Limit the length of a text from outside, and replace its control characters except newlines and tabs."""
     return str(text)[:MAX_TEXT_CHARS].translate(_SANITIZED)
 
 

@@ -89,7 +89,7 @@ class Tools:
         return [_pick_fields(hit, "url", "title", "heading", "excerpt", "version", "version_at") for hit in hits]
 
     async def _run_search(self, words: str, *, domain: str | None, max_count: int) -> list[SearchHit]:
-        """Return the hits. Raises CrawlerError if building the index takes longer than the search timeout."""
+        """Return the hits. Raises CrawlerError if this takes longer than the search timeout or too many are running."""
         if len(self._searches) >= MAX_SEARCHES:
             raise CrawlerError(INDEX_PENDING)
         search = asyncio.create_task(self.app.search(words, domain=domain, max_count=max_count), name="search")

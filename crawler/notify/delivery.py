@@ -34,8 +34,8 @@ async def deliver(
 
     subscription_id: only deliver to this subscription.  within: the time limit for starting messages and for
     reading the feed.  stop: an event that ends both early.
-    Messages are sent at least once: if this process is killed while it sends one, that message is sent again with the
-    same token. A paused subscription gets no messages; the feed is read for it up to the position of the pause.
+    Messages are sent at least once: if this process is killed while it sends one, that message is sent again. A paused
+    subscription gets no messages; the feed is read for it up to the position of the pause.
     """
     stats = DeliveryStats()
     deadline = asyncio.get_running_loop().time() + within.total_seconds()
@@ -65,7 +65,7 @@ async def keep_delivering(
 
 @dataclass(slots=True)
 class _DeliveryRounds:
-    """Rounds over all subscriptions; a round skips those that are still in progress."""
+    """Rounds over the subscriptions; a round skips those that are still in progress or wait after a problem."""
 
     context: DeliveryContext
     locks: DeliveryLocks

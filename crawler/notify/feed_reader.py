@@ -28,11 +28,11 @@ from crawler.store.subscriptions import Subscription, SubscriptionOptions, read_
 log = logging.getLogger("recrawl.notify")
 
 BATCH_SIZE = 1000  # positions of the feed
-CONDITION_BATCH_SIZE = 25  # positions; a condition reads two versions of each page, which takes about a second
-MAX_WAITING = 10_000  # changes in the outbox of one subscription; reading of the feed stops there
+CONDITION_BATCH_SIZE = 25  # positions; fewer, because a condition parses two versions of each changed page
+MAX_WAITING = 10_000  # changes in the outbox of one subscription; no further batch of the feed is read then
 
 PRESENT_KINDS = frozenset({EventKind.ADDED, EventKind.CHANGED, EventKind.RESTORED})  # the page exists afterwards
-STATE_KINDS = PRESENT_KINDS | {EventKind.GONE, EventKind.MOVED}  # the text of an excluded page is unknown
+STATE_KINDS = PRESENT_KINDS | {EventKind.GONE, EventKind.MOVED}  # not EXCLUDED: the page may still have its text
 EVERYWHERE = "/"  # the pattern of all pages
 
 
@@ -127,7 +127,10 @@ def _build_rules(domain: Domain, selector: str) -> PageRules:
 async def _extract_text(
     version: VersionContent, parser: DomainParser, mask: NoiseMask, *, is_whole_page: bool
 ) -> str | None:
-    """Return the text of a version without noise. If its body is not stored, return its text or, for a part, None."""
+    """Return the text of a version without noise.
+
+    If its body is not stored or cannot be parsed, return its stored text, or None if not the whole page is checked.
+    """
     if version.body is not None:
         response = Fetched(200, version.body, len(version.body), timedelta(0), version.version.content_type)
         blocks = await parser.parse_blocks(response, version.url)

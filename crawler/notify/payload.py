@@ -12,7 +12,7 @@ from crawler.notify.message_text import Content, format_changes, neutralize_ment
 from crawler.store.outbox import Message
 from crawler.store.report import FeedItem
 
-ENVELOPE_BYTES = 1024  # the size of a message without its changes
+ENVELOPE_BYTES = 1024  # reserved for the parts of a message besides its changes
 FIELDS = (  # of a change, in this order
     *("position", "domain", "at", "url", "change", "version", "title", "distance_bits", "magnitude", "importance"),
     *("parts", "blocks", "pages", "source", "moved_to"),

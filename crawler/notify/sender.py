@@ -17,7 +17,7 @@ from crawler.notify.target import NotifyTarget, TargetKind, add_next_step, parse
 from crawler.notify.webhook_signing import build_webhook_headers
 from crawler.store.outbox import Message
 
-if TYPE_CHECKING:  # the web UI imports this module for its feed and needs no client
+if TYPE_CHECKING:  # the web UI imports this module and needs no client
     from crawler.fetch import WebhookClient
 
 MAX_CHANGES = 500  # in one message
@@ -79,7 +79,7 @@ class TargetSender:
         return self.target.kind is not TargetKind.SERVICE
 
     async def send(self, message: Message, *, at: datetime, max_bytes: int) -> DeliveryOutcome:
-        """Send a message. at: the time in its signature.  max_bytes: the size limit of a webhook or command's input."""
+        """Send a message. at: the time in its signature.  max_bytes: the size limit of its JSON."""
         subject = neutralize_mentions(format_headline(message.changes))
         plain_text = f"{subject}\n\n{neutralize_mentions(format_changes(message.changes))}"
         body = encode_body(message, text=plain_text, max_bytes=max_bytes)
@@ -117,7 +117,7 @@ class TargetSender:
 
 
 async def run_program(command: list[str], stdin: bytes, *, deadline: timedelta, environment: Mapping[str, str]) -> str:
-    """Run a program in a new session, and kill the whole session at the deadline.
+    """Run a program in a new process group, and kill the whole group when the program ends, or at the deadline.
 
     Return the error in a few words, or an empty string on success.
     """

@@ -75,7 +75,7 @@ def _format_address(service: Any, *, privacy: bool) -> str:
 def send(url: str, *, subject: str, text: str, allow_private: bool) -> str:
     """Send a message. Return the error, or an empty string. This limits the sockets of the whole process.
 
-    allow_private: whether private and loopback addresses are allowed, as in guard_sockets. Redirects are not followed.
+    allow_private: whether private and loopback addresses are allowed.  Redirects are not followed.
     """
     log, collector = logging.getLogger("apprise"), _LogCollector()
     log.handlers, log.propagate, log.disabled = [collector], False, False
@@ -124,12 +124,12 @@ class _LogCollector(logging.Handler):
 
 
 def redact_secrets(text: str, url: str) -> str:
-    """Replace all parts of an address but its scheme in a text, also percent-encoded ones."""
+    """Replace the parts of an address except its scheme and short parts in a text, also percent-encoded ones."""
     split = urlsplit(url)
     parts = {url, *re.split(r"[/?&=:@#,]+", url.partition("://")[2])}
     parts |= {split.netloc, split.username or "", split.password or ""}
     spellings = {each for part in parts for each in (part, unquote(part), quote(unquote(part), safe=""))}
-    # Shorter parts of an address are words like "to".
+    # Parts of up to three characters are words like "to".
     for part in sorted((each for each in spellings if len(each) >= 4), key=len, reverse=True):
         text = text.replace(part, "***")
     return text

@@ -31,7 +31,7 @@ SHRINK_FACTOR = 4  # the next message is smaller by this factor after one that w
 OTHER_HOME_REASON = "its command was added with another RECRAWL_HOME or with a key that no longer exists"
 NEXT_STEP = "to run it here, remove it with recrawl notify remove {} and add it again with recrawl notify add"
 # How long a command may be overdue before another home reports it. In its own home, deliveries run every five minutes,
-# or an hour after failures.
+# and retries wait up to an hour.
 GRACE_PERIOD = timedelta(hours=2)
 
 
@@ -60,8 +60,8 @@ class DeliveryStats:
     """The results of a delivery.
 
     put: the number of changes added to outboxes.  messages: the number of delivered messages.  positions: the feed
-    positions of the delivered changes.  failed: the error of each subscription that failed.  elsewhere: for each
-    overdue subscription that belongs to another home, why this process may not deliver to it.
+    positions of the delivered changes.  failed: the error of each subscription that failed.  elsewhere: why this
+    process may not deliver to a subscription, if a report is due.
     """
 
     put: int = 0
@@ -96,7 +96,7 @@ class DeliveryStats:
 async def deliver_to_subscription(
     context: DeliveryContext, number: int, stats: DeliveryStats, end: int, may_continue: Callable[[], bool]
 ) -> None:
-    """Read the feed for one subscription and send its due messages, unless it is paused or backing off.
+    """Read the feed for one subscription. Send its due messages, unless it is paused or backing off.
 
     number: of the locked subscription.  end: the position at which reading the feed stops.
     stats: gets the results.  may_continue: returns whether another message may be sent.
@@ -161,7 +161,7 @@ def _compute_lower_bound(subscription: Subscription, outcome: DeliveryOutcome) -
 
 
 async def _prepare_next_message(context: DeliveryContext, subscription: Subscription) -> Message | None:
-    """Return the next message; create new messages once all earlier ones were sent.
+    """Return the next message, or None if none is due; create new messages once all earlier ones were sent.
 
     The kind of the target decides whether changes are joined into one message. Raises TargetUnavailable if the target
     cannot be resolved or the signing key is missing.

@@ -50,7 +50,7 @@ class TargetUnavailable(Exception):
 
 
 def check_target(text: str, *, allow_private: bool = False) -> str:
-    """Return a target in its stored form. Raises BadInput if it is invalid or contains a secret.
+    """Return a target in its stored form. Raises BadInput if it is invalid, not allowed or contains a secret.
 
     allow_private: whether private and loopback addresses are allowed. The addresses of a host name are only checked
     when a message is sent.
@@ -143,7 +143,7 @@ def _get_authority(text: str) -> str:
 
 def _is_secret_webhook(text: str) -> bool:
     """Return whether a webhook address is itself a secret, like those of Slack and Discord."""
-    from crawler.notify.services import check_service  # as above
+    from crawler.notify.services import check_service  # the import takes a third of a second
 
     split = urlsplit(text)
     parameter_names = {name.lower() for name, _ in parse_qsl(split.query, keep_blank_values=True)}
@@ -154,7 +154,7 @@ def _is_secret_webhook(text: str) -> bool:
 
 def _check_host(host: str, *, allow_private: bool) -> None:
     """Raise BadInput for an IP address or a name of this machine that is not allowed."""
-    from crawler.fetch import NOT_AN_ADDRESS, find_refusal  # as above
+    from crawler.fetch import NOT_AN_ADDRESS, find_refusal  # slow to import
 
     host = host.strip("[]").rstrip(".").lower()
     is_local = host == "localhost" or host.endswith(".localhost")  # always this machine (RFC 6761, 6.3)
@@ -165,7 +165,7 @@ def _check_host(host: str, *, allow_private: bool) -> None:
 
 def add_next_step(why_not: str) -> str:
     """Return an error message with the next step, if there is one."""
-    from crawler.fetch import PRIVATE  # as above
+    from crawler.fetch import PRIVATE  # slow to import
 
     return f"{why_not}{NEXT_STEP}" if why_not.endswith(PRIVATE) else why_not
 

@@ -31,7 +31,7 @@ def parse_signing_keys(secret: str) -> list[bytes]:
     """Parse the space-separated keys of a secret like the libraries of Standard Webhooks.
 
     Each key is base64, with or without padding and the prefix whsec_. Raises ValueError with a message for the user if
-    a key is invalid, because receivers could not verify its signatures.
+    there is no key or one is invalid.
     """
     parts = secret.split()
     if not parts:

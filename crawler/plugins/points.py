@@ -194,7 +194,7 @@ POINTS: Mapping[PluginGroup, tuple[str, Callable[[Any], object]]] = {
 def require_usable(group: PluginGroup, plugin: Any) -> None:
     """Raise NotUsable unless a plugin has its group's method, and a first call returns the right type.
 
-    Exceptions of the plugin are not caught.
+    Exceptions of the plugin are not caught, except when a reader without a sample rejects an empty body.
     """
     method, try_out = POINTS[group]
     if not callable(getattr(plugin, method.partition("(")[0], None)):

@@ -1,7 +1,7 @@
 """The web UI and the HTTP API: changes, freshness and likely stale pages, in the browser or as static files.
 
-`serve` serves them on this machine to users with a login link, and `write_pages` writes static files. The pages show
-the reports of the store and the forecasts of the planner; the forms call the same functions as the commands.
+`serve` serves them, and `write_pages` writes static files. The pages show the reports of the store and the forecasts of
+the planner; the forms call the same functions as the commands.
 """
 
 from crawler.server.server import serve

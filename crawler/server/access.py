@@ -43,7 +43,7 @@ class Authenticator:
 
     def __init__(self, key: str, *, addresses: tuple[str, ...], started_at: datetime, port: int | None = None) -> None:
         self._signer = Signer(key)
-        milliseconds = started_at.microsecond // 1000  # the precision of a code
+        milliseconds = started_at.microsecond // 1000  # the precision of a login code
         self._started_at = started_at.replace(microsecond=milliseconds * 1000)
         self.addresses = addresses
         self._hosts = {address.partition("://")[2] for address in addresses}

@@ -37,7 +37,7 @@ from crawler.server.ui.links import SERVER_LINKS
 from crawler.server.ui.templating import read_style
 
 MAX_FORM_BYTES = 64 << 10
-MAX_NEWEST = 10  # changes on the home page; the page of a domain shows half as many
+MAX_NEWEST = 10  # changes on the home page; half as many on the page of a domain with figures
 MAX_PLANNED = 50  # with more domains, there is no forecast, because a forecast reads all domains
 
 UNEXPECTED_ERROR = "An unexpected error occurred. The log has the details; recrawl db check looks for damaged data."
@@ -219,10 +219,7 @@ class PageServer:
         self._flash_messages[request.scope["session"]] = message
 
     def build_error_handler(self, title: str, status: int, message: str | None = None) -> ErrorHandler:
-        """Return the handler that shows an error page.
-
-        message: the text of the page; None for the message of the error.
-        """
+        """Return the handler that shows an error page. message: its text; None for the message of the error."""
 
         async def handle_error(request: Request, error: Exception) -> Response:
             detail = str(error) if message is None else message

@@ -1,7 +1,7 @@
-"""Limits on the connections to the web UI: their number, and the time until a request is complete.
+"""Limits on the connections to the web UI: their number, and the time until the headers of a request are complete.
 
 Every connection takes a file descriptor, of which many systems allow a process 1,024. So the number of connections is
-bounded: above the limit, a new connection closes the one that has waited longest for a request.
+bounded: above the limit, a new connection closes the one that has waited longest for a request, or itself.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ class BoundedConnection(H11Protocol):
             self._head_timer = None
 
     def _close_longest_idle(self) -> None:
-        """Close the connection that has waited longest for a request, or this one if all of them handle a request."""
+        """Close the connection that has waited longest for a request, or this one if no connection waits."""
         waiting = [(each.idle_deadline, each) for each in self.connections if isinstance(each, BoundedConnection)]
         idle = [(until, each) for until, each in waiting if until is not None]
         _, longest = min(idle, key=lambda entry: entry[0], default=(0, self))

@@ -1,4 +1,4 @@
-"""A cache of figures that take long to compute; in a large domain they hardly change within minutes."""
+"""A cache of figures that take long to compute and hardly change within minutes."""
 
 import asyncio
 import time
@@ -9,12 +9,12 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 MIN_COMPUTE_SECONDS = 1.0  # values that are computed faster are not cached
-LIFETIME_FACTOR = 20.0  # times the computing time: constant reloading uses at most 5 % of the database's time
+LIFETIME_FACTOR = 20.0  # a value lives for this many times its computing time, up to MAX_LIFETIME_SECONDS
 MAX_LIFETIME_SECONDS = 600.0
 
 
 class TimedCache(Generic[T]):
-    """Cached values by key. Concurrent callers of one key wait for a single computation."""
+    """Cached values by key. Concurrent callers of one key wait for each other, and share a value that is cached."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -37,5 +37,5 @@ class TimedCache(Generic[T]):
             return value
 
     def invalidate(self, key: Hashable) -> None:
-        """Drop the cached value, because its domain has changed."""
+        """Drop the cached value of a key, because it is no longer right."""
         self._values.pop(key, None)

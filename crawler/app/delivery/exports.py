@@ -49,7 +49,7 @@ class ExportRequest:
 
     @property
     def format(self) -> Format:
-        """Return the format. Raises BadInput if it is unknown or does not support the other options."""
+        """Return the format. Raises BadInput if it is unknown or does not fit the other options and the path."""
         try:
             form = Format(self.format_name.lower())
         except ValueError as error:
@@ -71,7 +71,8 @@ async def export_pages(
 ) -> ExportResult:
     """Write the pages of a domain to a file or folder, or to a stream if `request.to` is None.
 
-    open_stream: opens the stream; only called if needed.  Raises BadInput, CursorAhead, CursorTooOld.
+    open_stream: opens the stream; only called if needed.  Raises BadInput, CursorAhead, CursorTooOld, MissingExtra, and
+    CrawlerError if the destination cannot be written.
     """
     form = request.format
     domain = await get_domain(db, request.domain)
@@ -86,7 +87,7 @@ async def export_pages(
 
 @contextmanager
 def _open_destination(to: Path, form: Format) -> Iterator[Path | BinaryIO]:
-    """Open the destination. A file appears under its name only when it is complete."""
+    """Open the destination. A regular file appears under its name only when it is complete."""
     is_special = to.exists() and not to.is_dir() and not to.is_file()  # a pipe or /dev/null must not be replaced
     part = to if form.is_folder or is_special else to.with_name(f".{to.name}.{os.getpid()}.part")
     try:
@@ -109,10 +110,7 @@ def _open_destination(to: Path, form: Format) -> Iterator[Path | BinaryIO]:
 
 @dataclass(frozen=True, slots=True)
 class SyncRound:
-    """The result of one sync, by domain.
-
-    unregistered: the number of pages deleted from the index, for domains that are no longer registered.
-    """
+    """The result of one sync, by domain. unregistered: the numbers of deleted pages of domains no longer registered."""
 
     synced: dict[str, SyncResult]
     unregistered: dict[str, int]
@@ -133,7 +131,8 @@ async def open_index(
 ) -> AsyncIterator["IndexSync"]:
     """Open an index of the pages for the duration of the block.
 
-    names: of domains; empty for all.  progress: opened for each sync.  Raises BadInput, MissingExtra.
+    names: of domains; empty for all.  progress: opened for each sync.  Raises BadInput, MissingExtra, and CrawlerError
+    if the index cannot be opened.
     """
     require_extra("markdown", "A search index")
     selected = {(await get_domain(db, name)).authority for name in names}
@@ -157,9 +156,9 @@ class IndexSync:
     last_feed_end: int | None = field(default=None, init=False)
 
     async def sync(self, *, full: bool = False) -> SyncRound:
-        """Apply the changes since the last sync to the index. The first sync checks every domain.
+        """Apply the changes since the last sync to the index. Later syncs than the first check only changed domains.
 
-        full: read all pages again.  A cancelled sync ends between two commits; the next one continues from there.
+        full: read all pages of the checked domains again.  A canceled sync is continued from its last commit.
         """
         await report.append_to_feed(self.db, at=datetime.now(UTC))
         end = await report.read_feed_end(self.db)
@@ -195,7 +194,7 @@ class IndexSync:
                 await announced.wait()
 
     async def _select_changed(self, candidates: list[Domain], end: int) -> list[Domain]:
-        """Return those domains that have entries in the feed since the last sync."""
+        """Return those domains that have entries in the feed since the last sync; all before the first."""
         if self.last_feed_end is None or end < self.last_feed_end:  # the first sync, or a restored database
             return candidates
         if end == self.last_feed_end:
@@ -213,7 +212,7 @@ async def search_pages(db: AppDatabase, words: str, *, domain: str | None, max_c
     """Sync the index of this RECRAWL_HOME and return the sections of pages that contain the words.
 
     domain: search only this domain.  The first search reads all pages. Does not block the event loop.
-    Raises BadInput before the sync if the words contain nothing to search for.
+    Raises BadInput before the sync if there are no words or too many.
     """
     only = (await get_domain(db, domain)).authority if domain is not None else None
     require_words(words)

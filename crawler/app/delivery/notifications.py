@@ -116,7 +116,7 @@ def _parse_request(request: SubscriptionRequest, domain: Domain | None, settings
 
 
 def _parse_secret(text: str) -> str:
-    """Parse a reference to a signing key. Raises ValueError if the key is available here and invalid."""
+    """Parse a reference to a signing key. Raises ValueError if the reference, or its key if available, is invalid."""
     reference = parse_reference(text)
     key = read_variable_secret(reference)
     try:
@@ -136,7 +136,7 @@ def _parse_condition(conditions: Mapping[str, str | float | None]) -> Condition 
 
 
 async def list_subscriptions(db: AppDatabase) -> list[tuple[Subscription, str]]:
-    """Return all subscriptions, each with the reason why this installation may not run its command, or ""."""
+    """Return all subscriptions, each with the reason why this RECRAWL_HOME may not deliver to it, or ""."""
     home, listed = db.settings.home.resolve(), await subscriptions.list_subscriptions(db)
 
     def sign(text: str) -> str:  # creates the key only if it is needed
@@ -170,10 +170,7 @@ async def unsubscribe(db: AppDatabase, number: int) -> Subscription:
 
 
 async def pause(db: AppDatabase, number: int, *, at: datetime, stop: asyncio.Event) -> tuple[bool, Subscription]:
-    """Pause a subscription; changes found until now wait. Raises BadInput.
-
-    Return whether it was not paused before, and the subscription.
-    """
+    """Pause a subscription; unsent changes wait. Return if it was active, and the subscription. Raises BadInput."""
     await find_subscription(db, number)
     await report.append_to_feed(db, at=at)
     is_new = await subscriptions.pause_subscription(db, number, at=at)
@@ -184,9 +181,9 @@ async def pause(db: AppDatabase, number: int, *, at: datetime, stop: asyncio.Eve
 async def resume(
     db: AppDatabase, number: int, *, missed: bool, at: datetime, stop: asyncio.Event
 ) -> tuple[bool, Subscription]:
-    """Resume a paused subscription: send the changes that wait, and those found from now on. Raises BadInput.
+    """Resume a paused subscription: deliveries send the changes that wait and those found from now on. Raises BadInput.
 
-    missed: also send the changes found during the pause.  Return whether it was paused, and the subscription.
+    missed: also those found during the pause.  Return whether it was paused, and the subscription.
     """
     await find_subscription(db, number)
     await report.append_to_feed(db, at=at)

@@ -34,7 +34,7 @@ class StackStatus:
 
 
 def start_local_stack(settings: Settings, *, report: OnMessage) -> tuple[Stack, str | None]:
-    """Start the missing parts of the local stack; return it with `make_web_ui_link`."""
+    """Start the missing parts of the local stack; return it with the result of `make_web_ui_link`."""
     load_plugins(settings.plugins)  # fail now if a plugin is broken, since every run would
     return start_stack(settings, report=report), make_web_ui_link(settings)
 
@@ -63,7 +63,7 @@ def deploy(settings: Settings, *, may_upgrade: bool, patience: timedelta, report
 
     may_upgrade: whether to upgrade the schema of a database that has data; an empty one is always upgraded.
     patience: how long to wait for both services.
-    Raises StackFailed if one of them does not respond.
+    Raises StackFailed, for example if one of them does not respond.
     """
     seconds = patience.total_seconds()
     return service_prefect.deploy(settings, may_upgrade=may_upgrade, timeout_seconds=seconds, report=report)

@@ -63,7 +63,7 @@ def upgrade_database(settings: Settings, *, partitions: int | None = None) -> Sc
     """Upgrade the database to the current schema; return its state before.
 
     partitions: the number of partitions per page table of a new database.  The embedded database is upgraded whenever
-    it is opened. Raises BadInput if `partitions` is given for it.
+    it is opened, so its state is always CURRENT. Raises BadInput if `partitions` is given for it.
     """
     if settings.database_url is None:
         if partitions is not None:
@@ -77,10 +77,7 @@ def upgrade_database(settings: Settings, *, partitions: int | None = None) -> Sc
 
 
 def dump_database(settings: Settings, file: Path) -> int:
-    """Write the database to one compressed file; return its size in bytes.
-
-    Raises BadInput if there is no database or it is empty, and CrawlerError on failure.
-    """
+    """Write the database to one compressed file; return its size. Raises BadInput without data, else CrawlerError."""
     require_database(settings)
     with open_crawl_database(settings) as url:
         return client.dump_database(url, file)

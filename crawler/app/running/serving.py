@@ -40,8 +40,7 @@ from crawler.store.report import CountState
 
 log = logging.getLogger("recrawl.pages")
 
-# The minimum time between syncs, and so the maximum age of search results while users search all the time.
-SYNC_INTERVAL = timedelta(minutes=1)
+SYNC_INTERVAL = timedelta(minutes=1)  # from the end of a sync to the start of the next
 MAX_ERROR_CHARS = 300
 TERMINATE_SECONDS = 5
 
@@ -59,7 +58,7 @@ def announce_server(settings: Settings, *, port: int) -> AbstractContextManager[
 
 @contextmanager
 def serve_metrics(db: AppDatabase) -> Iterator[None]:
-    """Serve the metrics of the domains if the settings name a port. Call it within the event loop of `db`."""
+    """Serve the metrics of domains and subscriptions if a port is set. Call it within the event loop of `db`."""
     settings = db.settings
     if settings.metrics_port is None:
         yield
@@ -80,7 +79,7 @@ class DomainCounter:
         self._pending_ids: set[int] = set()
 
     async def has_figures(self, domain: Domain) -> bool:
-        """Return whether a domain was ever counted. If its figures are old, queue it."""
+        """Return whether a domain was ever counted. If it was not, or its figures are old, queue it."""
         counting = await report.read_count_state(self._db, domain, at=self._now())
         if counting is not CountState.DONE and domain.id not in self._pending_ids:
             self._pending_ids.add(domain.id)
@@ -111,7 +110,7 @@ class IndexSyncer:
         self._last_error = ""
 
     def request_sync(self) -> str:
-        """Request a sync soon; return the one-line error of the last sync, empty if it succeeded."""
+        """Request a sync soon; return the one-line error of the last sync, empty if there is none."""
         self._sync_requested.set()
         return self._last_error
 

@@ -95,8 +95,8 @@ def sync(
     The first run adds all pages, in chunks by heading. Later runs apply only changes and delete removed pages. The
     index stores its cursor in the same transaction as the pages, so an interrupted run misses nothing.
 
-    Any SQLite with FTS5 can read the file, even while it is written. In Postgres, the schema recrawl_index has a row
-    per chunk with a column for its embedding, which is kept as long as the chunk's text is unchanged (docs/export.md).
+    Any SQLite with FTS5 can read the file, even while it is written. In Postgres, the table recrawl_index.chunk has a
+    row per chunk with a column for its embedding, which is kept as long as its text is unchanged (docs/export.md).
 
     With --follow, the command runs until Ctrl-C or SIGTERM (exit code 0) and prints a line for each update, or a JSON
     document per line with --json.

@@ -70,7 +70,7 @@ def remark_missing_secrets(subscription: notifications.Subscription) -> None:
 
 
 def describe_subscription(subscription: notifications.Subscription, *, not_run_here: str = "") -> dict[str, object]:
-    """Return a subscription as JSON. not_run_here: as in show_subscription."""
+    """Return a subscription as JSON. not_run_here: why processes of this RECRAWL_HOME may not run its command."""
     options, given = subscription.options, subscription.options.condition
     bound = given.bound if given and given.kind.is_numeric else None
     condition = given and {"kind": given.kind, "text": given.text or None, "bound": bound}

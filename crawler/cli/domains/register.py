@@ -21,7 +21,7 @@ async def probe_and_register(
 ) -> tuple[Domain, Fetched | None]:
     """Register a domain for its crawl, print remarks, and return the domain and the response of its root page, if any.
 
-    The caller must charge that response to the domain's budget; see `add_domains`. Raises BadInput.
+    The caller must record a visit of that response, or charge its request to the domain's budget. Raises BadInput.
     """
     (added,) = await add_domains(db, [name], patch, offline=offline, keep_responses=True, at=at)
     if added.domain is None:

@@ -21,7 +21,10 @@ app = typer.Typer(
 
 RenderMode = Literal["auto", "always", "never"]
 Pattern = Annotated[
-    str, argument("PATTERN", "A pattern for path and query: '/docs/', '*.html$' or 're:/20../' (RE2 syntax).")
+    str,
+    argument(
+        "PATTERN", "What path and query begin with, such as '/docs/' or '*.html$'; or RE2 syntax anywhere: 're:/20../'."
+    ),
 ]
 
 
@@ -77,10 +80,11 @@ def add(
     A rule with the same pattern is replaced. The new rule takes its place, or with --first, the first place.
 
     Several rules can match a page. For each interval, the weight and --render, the first matching rule that sets it
-    wins. The --max-pages of all matching rules apply, and --once applies if any of them sets it. Budgets and politeness
-    still apply. --ignore, --watch and --ignore-text of all matching rules are combined; they apply to both versions in
-    a comparison, so adding a rule is never reported as a change. A selector is a CSS selector, or an XPath after
-    `xpath:`. `recrawl try` shows the effect of the rules on a page.
+    wins; if a minimum and a maximum interval contradict each other, that of the earlier rule applies. The --max-pages
+    of all matching rules apply, and --once applies if any of them sets it. Budgets and politeness still apply.
+    --ignore, --watch and --ignore-text of all matching rules are combined; they apply to both versions in a comparison,
+    so adding a rule is never reported as a change. A selector is a CSS selector, or an XPath after `xpath:`.
+    `recrawl try` shows the effect of the rules on a page.
 
     Examples:
 

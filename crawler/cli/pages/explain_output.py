@@ -20,8 +20,8 @@ page is revisited. Content-Length and Last-Modified, if they have proved reliabl
 that the page is unchanged."""
 MAX_EDITS = 3  # shown blocks of the last change
 
-MIN_SHOWN_DAYS = 0.5  # minimum shown difference between the site's activity and the calendar
-MIN_SHOWN_PAGES = 0.05  # minimum shown number of new pages per change
+MIN_SHOWN_DAYS = 0.5  # a smaller lead or lag of the site's activity is not shown
+MIN_SHOWN_PAGES = 0.05  # a smaller number of new pages per change is not shown
 # The facts that are shown without --why.
 PLAIN_FACTS = {
     *("URL", "Title", "List", "State", "Next", "Domain", "Fresh", "Rules", "Importance", "Last visit"),
@@ -75,7 +75,7 @@ def _format_next_request(page: app.PageFacts, known: app.Explanation) -> str:
 
 
 def _format_activity(page: app.PageFacts) -> str:
-    """Describe by how much the site's activity since the last successful visit differs from the calendar, if at all."""
+    """Describe by how many days of usual activity the site was ahead or behind since the page's last good visit."""
     if abs(page.activity_ahead) < MIN_SHOWN_DAYS:
         return ""
     more = "more" if page.activity_ahead > 0 else "less"

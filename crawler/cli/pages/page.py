@@ -32,7 +32,10 @@ def show(
     url: PageUrl,
     at: Annotated[
         str | None,
-        option("SPAN|DAY", "The version at that time: 7d (ago), yesterday or 2026-11-22T12:00. Default: the newest."),
+        option(
+            "SPAN|TIME",
+            "The version at that time: 7d (ago), yesterday (its start, UTC) or 2026-11-22T12:00. Default: the newest.",
+        ),
     ] = None,
     version: Annotated[int | None, option("N", "The version with this number.", min=1)] = None,
     text: Annotated[bool, flag("--text", "Print only the text.")] = False,
@@ -41,6 +44,8 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show the content of a page, now or at an earlier time.
+
+    Without --text, --html and --headers, this prints the main text and facts about the version.
 
     Examples:
 
@@ -62,16 +67,18 @@ def diff(
     before: Annotated[
         str | None,
         option(
-            "VERSION|SPAN|DAY",
-            "The old version: its number, a span before now (7d) or a day. Default: the version before --to.",
+            "VERSION|SPAN|TIME",
+            "The old version: its number, a span before now (7d), a time or the start of a day (UTC). Default: the "
+            "version before --to.",
             "--from",
         ),
     ] = None,
     after: Annotated[
         str | None,
         option(
-            "VERSION|SPAN|DAY",
-            "The new version: its number, a span before now (7d) or a day. Default: the newest.",
+            "VERSION|SPAN|TIME",
+            "The new version: its number, a span before now (7d), a time or the start of a day (UTC). Default: the "
+            "newest.",
             "--to",
         ),
     ] = None,
@@ -120,6 +127,8 @@ def explain(
 ) -> int:
     """Explain when and why a URL is crawled next, or why not, and how fresh its copy is.
 
+    Exit code 1 if the domain of the URL is not registered.
+
     Examples:
 
         recrawl explain https://docs.example.com/guide/install.html
@@ -131,7 +140,7 @@ def explain(
 def try_page(
     url: Annotated[str, argument("URL", "Any URL of a registered domain.")],
     repeat: Annotated[
-        bool, flag("--repeat", "Fetch three times, one delay apart, and show what differs each time.")
+        bool, flag("--repeat", "Fetch three times, one delay apart, and show what differs between the fetches.")
     ] = False,
     screenshot: Annotated[
         Path | None, option("FILE", "Render the page and write a screenshot (PNG, without images).", dir_okay=False)

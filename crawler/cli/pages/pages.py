@@ -11,8 +11,8 @@ from crawler.cli.session import DONE, PROBLEM, run_on_database
 from crawler.format.values import format_bytes, format_count, format_instant, format_rate, format_share, format_when
 
 AT_HELP = (
-    "With a past time: the site as it was then. With a future time: as if that were now. ISO 8601, default time zone "
-    "UTC."
+    "With a past time (not with --state): the site as it was then. With a future time: as if that were now. ISO 8601, "
+    "default time zone UTC."
 )
 
 

@@ -157,7 +157,7 @@ def _format_hours(forecast: reports.Forecast) -> str:
 
 
 def _format_shadow_price(forecast: reports.Forecast) -> str:
-    """Describe the current minimum value of a visit, its source, and that of a new plan. Empty without a budget."""
+    """Describe the current minimum value of a visit, its source, and that of a new plan. Empty for a budget of 0."""
     if not forecast.budget:
         return ""
     planned = _format_price_figures(forecast.shadow_price)
@@ -207,7 +207,7 @@ def _format_policy_row(policy_forecast: reports.PolicyForecast) -> tuple[str, ..
 
 
 def _make_chart(forecast: reports.Forecast) -> Chart:
-    """Plot freshness over requests. Today's point comes first, because the first of overlapping points is visible."""
+    """Plot freshness over the budget. Today's point comes first, because the first of overlapping points is visible."""
 
     def list_points(steps: Sequence[reports.ForecastStep]) -> tuple[tuple[float, float], ...]:
         return tuple((step.budget, 100 * step.plan.expected.freshness) for step in steps)

@@ -50,7 +50,7 @@ def show_reports(text: str | None, *, days: float, at: datetime | None, as_json:
 
 def write_html(text: str | None, folder: Path, *, at: datetime | None, as_json: bool) -> None:
     """Write the HTML report of one domain, or of all."""
-    from crawler.server import WriteResult, write_pages  # no other form needs the server
+    from crawler.server import WriteResult, write_pages  # only this output needs the server
 
     async def work(db: reports.AppDatabase, _: Interrupts) -> WriteResult:
         return await write_pages(db, await reports.find_domains(db, text, at=at), folder, at=at or datetime.now(UTC))

@@ -29,9 +29,10 @@ def prune(
 ) -> int:
     """Delete the contents of old versions, and old visits and changes, by the retention settings of each domain.
 
-    Set the retention with `recrawl domains set DOMAIN --keep-versions 20 ...`. The texts, headers and bodies of older
-    versions are deleted, but one version per day, week and month stays whole, as does the newest. Times and changes of
-    versions stay. Visits older than eight days are packed to a quarter of their size.
+    Set the retention with `recrawl domains set DOMAIN --keep-versions 20 ...`. The newest versions of a page stay
+    whole, as many as --keep-versions. Of older ones, one per day, week and month stays whole, up to the age in
+    --keep-daily, --keep-weekly and --keep-monthly. The others lose text, headers and body, and are still listed. Visits
+    older than eight days are packed to a quarter of their size.
 
     Ages are measured from the domain's last visit, so a domain that is not crawled loses nothing. The local stack
     prunes every night. You can run this during a crawl, and interrupt it at any time.

@@ -17,7 +17,7 @@ from crawler.cli.session import Interrupts, run_on_database
 from crawler.errors import BadInput
 from crawler.format.values import format_count
 
-MAX_JSON_DIGITS = 300  # of a number: JSON parsers read it as a double
+MAX_JSON_DIGITS = 300  # JSON parsers read a number as a double, which has up to 308 digits before the point
 
 
 def run_sql(statement: str, *, may_write: bool, top: int, as_csv: bool, as_json: bool) -> None:

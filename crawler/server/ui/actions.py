@@ -1,4 +1,4 @@
-"""The handlers of the forms: each calls the function of the command with the same name and returns its outcome."""
+"""The handlers of the forms: each calls the function of crawler.app that a command calls, and returns its outcome."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,7 +20,7 @@ from crawler.errors import BadInput, StackFailed
 from crawler.format.domain_settings import format_changed_settings, format_rule
 from crawler.server.ui.links import SERVER_LINKS
 
-# The settings that the forms "Add a domain" and "Budget and freshness target" may set.
+# The settings that both forms "Add a domain" and "Budget and freshness target" may set.
 TARGET_SETTINGS = ("budget_per_day", "target_freshness", "max_age", "bytes_per_day")
 MAX_DIGITS = 10
 
@@ -61,7 +61,7 @@ async def add_domain(db: AppDatabase, form: Form, at: datetime) -> Outcome:
 
 
 async def set_domain(db: AppDatabase, form: Form, at: datetime) -> Outcome:
-    """Set a domain's budget and target as typed; an empty field restores the default."""
+    """Set a domain's budgets and targets as typed; an empty field restores the default. Raises BadInput."""
     domain = await find_domain(db, form.get("name", ""))
     return await _change_settings(db, domain, {name: form[name] for name in TARGET_SETTINGS if name in form}, at=at)
 
@@ -118,7 +118,7 @@ async def refresh(db: AppDatabase, form: Form, _at: datetime) -> Outcome:
 
 
 async def make_rule(db: AppDatabase, form: Form, at: datetime) -> Outcome:
-    """Add the rule for a picked block. Raises BadInput."""
+    """Add the rule for a picked block, or extend the rule of the same pattern. Raises BadInput."""
     url = parse_url(form.get("url", ""))
     domain = await get_domain(db, url)
     rule = make_pick_rule(domain.settings.rules, parse_block_pick(form))
@@ -127,7 +127,7 @@ async def make_rule(db: AppDatabase, form: Form, at: datetime) -> Outcome:
 
 
 async def remove_rule(db: AppDatabase, form: Form, at: datetime) -> Outcome:
-    """Remove a rule."""
+    """Remove a rule. Raises BadInput."""
     domain, pattern = await find_domain(db, form.get("name", "")), form.get("pattern", "")
     changed = await rules.remove_rule(db, domain, pattern, at=at)
     return Outcome(f"The rule for {pattern} was removed.", changed)
@@ -186,7 +186,7 @@ def parse_number(typed: str) -> int:
 
 
 async def _start_run(db: AppDatabase, domain: Domain, path: str) -> str:
-    """Start a crawl run of these pages in the local stack; return its address, or "" without a stack."""
+    """Start a crawl run of these pages in the local stack; return its address, or "" if that is not possible."""
     try:
         return await asyncio.to_thread(start_recrawl, db.settings, domain, path) or ""
     except StackFailed:

@@ -1,4 +1,4 @@
-"""The web UI as static files: the same pages without forms, linked only to each other."""
+"""The web UI as static files: the home page, the changes, the domains and some of their pages, without forms."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -57,7 +57,7 @@ def render_instant(at: datetime | None) -> Markup:
 
 
 def render_lines(text: str) -> Markup:
-    """Return the lines of a text, separated by br elements."""
+    """Return the lines of a text that are not blank, separated by br elements."""
     return Markup("<br>").join(escape(line) for line in text.splitlines() if line.strip())
 
 
@@ -99,7 +99,7 @@ def render_masked(block: ExplainedBlock) -> Markup:
 
 
 def make_printable(words: str) -> str:
-    """Replace unprintable characters, most of which XML does not allow."""
+    """Replace unprintable characters, some of which XML does not allow."""
     return "".join(c if c.isprintable() else "\ufffd" for c in words)
 
 
@@ -116,7 +116,7 @@ def hash_style(text: str) -> str:
 
 @cache
 def get_environment() -> Environment:
-    """Return the template environment. It escapes all values; an undefined name is an error."""
+    """Return the template environment. It escapes all values except Markup; an undefined name is an error."""
     env = Environment(
         loader=PackageLoader("crawler.server.ui"),
         autoescape=True,
