@@ -1,7 +1,7 @@
 """The texts and plots about a domain: freshness, likely stale pages, freshness by budget, and traffic."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from crawler.app.overview import TRAFFIC_HOURS, DomainCard, DomainFacts, Forecast, TrafficHour
 from crawler.app.settings import SETTINGS, SettingKind, get_option_name
@@ -33,7 +33,7 @@ def describe_domain(facts: DomainFacts) -> dict[str, object]:
 def build_freshness_plot(card: DomainCard) -> Plot:
     """Plot freshness over time with the target; a dot at the end shows the freshness that recent audits found."""
     points = tuple(
-        Dot(each.at.timestamp(), percent, label=f"{each.at.astimezone():%Y-%m-%d %H:%M}: {percent:.1f}% fresh")
+        Dot(each.at.timestamp(), percent, label=f"{each.at.astimezone(UTC):%Y-%m-%d %H:%M}: {percent:.1f}% fresh")
         for each in card.past
         if each.freshness is not None
         for percent in [100 * each.freshness]
