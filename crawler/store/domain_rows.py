@@ -135,7 +135,7 @@ async def replace_rules(connection: Connection, domain_id: int, rules: Sequence[
     A pattern whose pages were limited before keeps its count; for a new limit, the existing pages are counted. The row
     in domain_state is locked meanwhile, so the lease holder admits no pages.
     """
-    await connection.execute("SELECT FROM domain_state WHERE domain_id = %s FOR UPDATE", (domain_id,))
+    await connection.execute("SELECT FROM domain_state WHERE domain_id = %s FOR NO KEY UPDATE", (domain_id,))
     deleted = await fetch_rows(connection, DELETE_RULES, (domain_id,))
     pages = {pattern: pages for pattern, max_pages, pages in deleted if max_pages is not None}
     uncounted = [rule for rule in rules if rule.max_pages is not None and rule.pattern not in pages]

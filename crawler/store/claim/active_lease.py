@@ -56,7 +56,7 @@ READ_LEASE_END = """
                     THEN %(at)s END) AS due_at
       FROM domain_state s
      WHERE s.domain_id = %(domain_id)s AND s.lease_token = %(token)s
-       FOR UPDATE OF s
+       FOR NO KEY UPDATE OF s
 """
 RELEASE = f"""
     {budgets.WITH_SHARED}
@@ -65,7 +65,7 @@ RELEASE = f"""
            paced_until = %(paced_until)s, next_request_at = %(free_at)s, {budgets.LEDGER_COLUMNS}
      WHERE domain_id = %(domain_id)s
 """  # noqa: S608  only our own statement is inserted
-FENCE = "SELECT domain_id FROM domain_state WHERE domain_id = %s AND lease_token = %s FOR UPDATE"
+FENCE = "SELECT domain_id FROM domain_state WHERE domain_id = %s AND lease_token = %s FOR NO KEY UPDATE"
 RELEASE_SLOTS = """
     WITH own AS (SELECT address FROM address_slot
                   WHERE address = ANY(%(slots)s) AND lease_token = %(token)s ORDER BY address FOR UPDATE)

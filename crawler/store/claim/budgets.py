@@ -43,10 +43,10 @@ READ_DOMAIN_BUDGET = """
       JOIN domain d ON d.id = s.domain_id
       LEFT JOIN domain_plan l ON l.domain_id = s.domain_id
      WHERE s.domain_id = %(domain_id)s AND s.lease_token = %(token)s
-       FOR UPDATE OF s
+       FOR NO KEY UPDATE OF s
 """
 READ_DOMAIN_LEDGER = """
-    SELECT budget_day, spent_requests, spent_bytes, spent_floor FROM domain_state WHERE domain_id = %s FOR UPDATE
+    SELECT budget_day, spent_requests, spent_bytes, spent_floor FROM domain_state WHERE domain_id = %s FOR NO KEY UPDATE
 """
 # CTE that writes the shared ledger, for a statement that writes a domain's ledger. shared_day: NULL writes nothing.
 WITH_SHARED = """

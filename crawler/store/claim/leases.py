@@ -59,7 +59,7 @@ CANDIDATE = f"""
        AND NOT EXISTS (SELECT FROM {BLOCKING_SLOTS}) AND s.domain_id <> ALL(%(tried)s)
      ORDER BY s.wake_at NULLS LAST, s.domain_id
      LIMIT 1
-       FOR UPDATE OF s SKIP LOCKED
+       FOR NO KEY UPDATE OF s SKIP LOCKED
 """  # noqa: S608  only our own conditions are inserted
 CANDIDATES = (CANDIDATE.format(DUE), CANDIDATE.format(HAS_INBOX))
 # While another lease holds an address, the wait ends at the end of that lease at the latest.

@@ -8,7 +8,7 @@ from crawler.store.database import Database
 from crawler.store.rows import fetch_row
 
 LOCK = """
-    SELECT last_visit_at, holder FROM domain_state WHERE domain_id = %(id)s FOR UPDATE
+    SELECT last_visit_at, holder FROM domain_state WHERE domain_id = %(id)s FOR NO KEY UPDATE
 """
 IS_LEASED = "SELECT FROM domain_state WHERE domain_id = %(id)s AND leased_until > clock_timestamp()"
 # Pages whose last visit is not ahead, but whose due times were computed while the clock was ahead.

@@ -15,6 +15,8 @@ from crawler.core.visit.visit import State
 from crawler.errors import LeaseLost
 from crawler.store import claim, domains, frontier, record, report
 from crawler.store.database import Connection, Database
+from crawler.store.report.duplicates import LOCK_DOMAIN
+from tests.patience import PATIENCE_S
 from tests.store.conftest import START
 from tests.store.made_up import USUAL, crawl, take, targets, url
 from tests.store.populated import Bulk, add
@@ -32,6 +34,17 @@ async def test_only_one_of_two_concurrent_claims_gets_the_domain(db: Database, d
     found = await asyncio.gather(claimed(db), claimed(db))
 
     assert sum(lease is not None for lease in found) == 1
+
+
+async def test_a_count_of_all_pages_delays_neither_claims_nor_visits(db: Database, domain: Domain) -> None:
+    async with db.transaction() as counting:
+        await counting.execute(LOCK_DOMAIN, {"domain_id": domain.id})
+        async with asyncio.timeout(PATIENCE_S):
+            lease = await take(db, START)
+            visits = await crawl(db, lease, {0: [1], 1: []}, START)
+            await claim.release(db, lease, at=START)
+
+    assert visits == 2
 
 
 async def test_a_lease_starts_before_its_claim_is_sent(db: Database, domain: Domain) -> None:
