@@ -52,7 +52,7 @@ class BlockPickRequest:
 class BlockFacts:
     """The blocks of a page under the current rules, and under a rule that is not saved yet.
 
-    text: the expression or selector of that rule.  preview: the blocks under that rule; both are empty without a rule.
+    text: the expression or selector of the picked block; empty without one.  preview: the blocks under that rule.
     why_not: why no rule can be made from the picked block; empty if one can, or if no block was picked.
     """
 

@@ -44,7 +44,7 @@ def test_figures_equal_those_of_the_report(crawled: Site, recrawl: Recrawl, visi
         ("Budget used today", "spent_today"),
     ):
         assert shown[label] == f"{said[name]:,}", label
-    assert "The chart covers the pages that exist now, without those that are gone since." in seen.words
+    assert "The chart covers only pages that still exist." in seen.words
     assert "Today's budget" not in seen.words  # beside the budget used today
     assert shown["Received"] == format_bytes(said["received_bytes"])
     assert shown["Bytes saved"].startswith(format_bytes(said["saved_bytes"]))

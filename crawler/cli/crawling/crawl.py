@@ -15,14 +15,16 @@ from crawler.errors import BadInput
 @add_settings_options(of_crawl=True)
 def crawl(
     names: Annotated[
-        list[str] | None, argument("URL|DOMAIN", "The domains or pages to crawl. New domains are registered.")
+        list[str] | None,
+        argument("URL|DOMAIN", "The domains to crawl, or pages of them to fetch now. New domains are registered."),
     ] = None,
     pages: Annotated[int | None, option("N", "Visit at most this many pages in this run.", min=1)] = None,
     due: Annotated[
         bool,
         flag(
             "--due",
-            "Crawl all registered domains, at the pace of their budgets. With a URL: skip it if it is not due.",
+            "Crawl all registered domains, with their budgets spread over the day. With a URL: do not fetch that page "
+            "unless it is due.",
         ),
     ] = False,
     dry_run: Annotated[
@@ -37,7 +39,8 @@ def crawl(
     """Crawl new pages and revisit due pages in this process, until none is left.
 
     A URL of an unregistered domain registers that domain with the settings given here. A URL with a path is fetched
-    even if it is not due. The first Ctrl-C finishes the requests in progress; the second stops immediately.
+    even if it is not due, and then what is due of its domain. A named domain may use the rest of its budget of the day
+    at once. The first Ctrl-C finishes the requests in progress; the second stops immediately.
 
     Exit code 1 if a domain could not be crawled, because it returns only errors such as 503, because its robots.txt is
     unavailable, or because another worker took over the domain. A single failed page does not count.

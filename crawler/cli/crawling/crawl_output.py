@@ -157,7 +157,7 @@ def _list_facts(stats: app.CrawlStats) -> list[tuple[str, str]]:
         ("Rendered", f"{format_count(stats.rendered, 'page')} in a browser" if stats.rendered else ""),
         ("Not rendered", f"{without_browser}: {no_browser}" if stats.without_browser else ""),
         ("Sitemaps, feeds", f"none at {absent_lists}" if stats.absent_lists else ""),
-        ("New URLs", _format_explained_count(stats.new_pages, "found in links and sitemaps, not fetched yet")),
+        ("New URLs", _format_explained_count(stats.new_pages, "found in links and sitemaps during this crawl")),
         ("Received", f"{format_bytes(stats.received_bytes)} in {format_count(stats.requests, 'request')}"),
         ("Traffic saved", format_bytes(stats.saved_bytes)),
         ("Seconds", f"{seconds:.1f}{pace}"),

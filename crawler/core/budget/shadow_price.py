@@ -29,7 +29,7 @@ FLOOR_VISITS_SHARE = 0.2  # of a day's budget, at most, for floor visits (core/f
 CORRECTION_UP, CORRECTION_DOWN = 1.005, 1.02  # factors on the price correction per hour
 USED_UP_SHARE = 0.98  # share of the allowed requests from which they count as used up
 MAX_CORRECTION = 1000.0  # bound of the correction and of its inverse
-FALL_PER_DAY = 4.0  # decrease of ln price while the requests of one day go to pages below the price
+FALL_PER_DAY = 4.0  # decrease of ln price for each daily budget of requests that goes to pages below the price
 
 Measure = Callable[[PageArrays], Floats]  # the cost of one visit to each page: requests, bytes, or a blend
 
@@ -111,10 +111,10 @@ def compute_spending(work: Workload, price: Floats, limits: Floats, *, shares: S
 
 
 def compute_longest_gap(pages: Numbers, requests_per_day: Numbers, *, max_interval: Numbers = 180.0) -> Floats:
-    """Return the longest interval, in days, that a budget affords for `pages` pages; at least `max_interval`.
+    """Return the maximum interval between visits to a page, in days, for a domain of `pages` pages.
 
-    Visits to all pages at this interval use at most LONGEST_INTERVAL_SHARE of the budget. With a budget of 0, the
-    interval is practically infinite.
+    It is `max_interval`, or longer if visits to all pages at that interval would use more than LONGEST_INTERVAL_SHARE
+    of the budget. With a budget of 0, it is practically infinite.
     """
     return np.asarray(np.maximum(max_interval, pages / np.maximum(LONGEST_INTERVAL_SHARE * requests_per_day, 1e-12)))
 
@@ -135,7 +135,7 @@ def update_price_correction(
 
 
 def compute_price_decay(days: float) -> float:
-    """Return the factor on the price after the requests of `days` days went to pages below the price."""
+    """Return the factor on the price after `days` daily budgets of requests went to pages below the price."""
     return exp(-FALL_PER_DAY * days)
 
 

@@ -50,7 +50,7 @@ MAX_LIST_BLOCKS = 64
 MIN_SHARED_PART = 0.6  # minimum share of a list's blocks that are on several pages
 MIN_SHARE_AT_PATH = 0.1  # of the visits to pages with a block's path; a rarer block is on several pages by chance
 MAX_TEMPLATE_EDITS = 2048  # counted per domain; the oldest are dropped first
-MAX_CHANGES = 64  # per visit; if there are more, the page was rewritten, and none is a template edit
+MAX_CHANGES = 64  # per visit; if more of the first differences may be template edits, the page was rewritten
 
 
 @dataclass(frozen=True, slots=True)

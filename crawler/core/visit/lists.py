@@ -77,8 +77,9 @@ def find_signal_time(
 ) -> datetime | None:
     """Return when a page changed since its last successful visit according to an entry's date, or None if unknown.
 
-    before: the last date of the page in lists of this source. If it moved, the page changed within the span of the new
-    date, so a day that includes the last visit counts. A date without a previous one must be entirely after the visit.
+    A date is a span of time, such as a day. before: the previous date of the page in lists of this source, if any. If
+    the date is later than that one, the page changed within the span, which may include the last visit. The span of a
+    first date must be entirely after the visit.
     """
     if last_good_at is None or is_in_future(date, now=now):
         return None
@@ -94,7 +95,7 @@ def compute_list_news(result: ListResult, stats: ListStats) -> float:
 
 
 def update_list_value(stats: ListStats, news: float) -> float:
-    """Return the list's value (ListStats) after one more read. Only informative reads count; the first is none."""
+    """Return the list's value (ListStats) after one more read. Only informative reads count, never the first."""
     if not stats.reads or news < MIN_NEWS:
         return stats.value
     return stats.value + (min(news, MAX_NEWS) - stats.value) / min(stats.informative_reads + 1, MAX_AVERAGED_VISITS)

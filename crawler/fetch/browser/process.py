@@ -45,7 +45,7 @@ class Sandbox(StrEnum):
     """How Chromium's sandbox is set up."""
 
     OWN = "own"  # by Chromium itself, for an ordinary account
-    NAMESPACE = "namespace"  # for root, as which Chromium does not run: in a user namespace with an ordinary account
+    NAMESPACE = "namespace"  # for root, which Chromium rejects: it gets an ordinary account of a user namespace
     NONE = "none"
 
 
@@ -136,7 +136,7 @@ def _executable(program: Path, sandbox: Sandbox) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="recrawl-browser-") as folder:
         script = Path(folder, "browser")
-        # Any account except 0, which Chromium rejects. For file access, the browser is still root without privileges.
+        # Any account except 0, which Chromium rejects. Files are still opened as root, without its privileges.
         namespace = "unshare --user --map-user=1000 --map-group=1000"
         script.write_text(f'#!/bin/sh\nexec {namespace} -- {shlex.quote(str(program))} "$@"\n', encoding="utf-8")
         script.chmod(0o700)

@@ -42,7 +42,8 @@ _DESCRIPTIONS: dict[int | str, str] = {
     404: "The requested item does not exist.",
     410: "Changes after this cursor are no longer stored: read all pages again.",
     429: "Too many requests; Retry-After is the number of seconds to wait.",
-    503: "The database is not available, too many requests run at once, or the search index is still being built.",
+    503: "The database is not available, the response took too long, too many requests run at once, or the search "
+    "index is still being built.",
     "default": "Any other error.",
 }
 _CONTENT = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}

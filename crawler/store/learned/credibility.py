@@ -102,7 +102,7 @@ async def read_trusts(connection: Connection, domain_id: int) -> Trusts:
 
 
 async def count_revisits(connection: Connection, domain_id: int, groups: Iterable[int]) -> None:
-    """Count dispatched revisits that may save the body, by validators or a HEAD. groups: the group of each page."""
+    """Count dispatched revisits that may avoid a download, by validators or HEAD. groups: the group of each page."""
     counts = Counter(groups)
     if counts:
         counts[WHOLE_DOMAIN] = counts.total()

@@ -36,7 +36,7 @@ ONE_VERSION = f"""
         %(number)s::int,
         (SELECT max(o.number) FROM snapshot o
           WHERE o.domain_id = %(domain_id)s AND o.key = %(key)s AND (%(at)s::timestamptz IS NULL OR o.at <= %(at)s)))
-"""  # noqa: S608  the same
+"""  # noqa: S608  our own expressions
 CONTENT = """
     SELECT v.text, v.body_digest, v.headers, visit_status(%(domain_id)s, v.key, v.at) AS status,
            CASE WHEN v.number = p.version THEN p.etag END AS etag,
@@ -73,7 +73,7 @@ PAGES_AT = f"""
                      ORDER BY s.number DESC LIMIT 1) v ON true
       LEFT JOIN LATERAL ({STATE_AT.format(key="p.key")}) e ON true
      ORDER BY p.url COLLATE "C"
-"""  # noqa: S608  the same
+"""  # noqa: S608  our own expressions
 
 
 @dataclass(frozen=True, slots=True)
