@@ -28,7 +28,7 @@ class Subscription(Table, table=True):
     id: int = columns.identity()
     target: str = columns.text()
     secret: str = columns.text(default="")
-    seal: str = columns.text(default="")  # for a command: signature of the local user who set it
+    signature: str = columns.text(default="")  # for a command: signature of the local user who set it
     allow_private: bool = columns.boolean()
     domain_id: int | None = columns.foreign_key("domain", nullable=True)
     pattern: str = columns.text(default="")

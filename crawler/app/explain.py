@@ -18,7 +18,7 @@ from crawler.core.page_rules import PageRules
 from crawler.core.visit.visit import State
 from crawler.engine.parsing.parser_pool import DomainParser, ParserPool
 from crawler.format import explanation as words
-from crawler.format.explanation import format_change_rate, format_refusal, format_scripts
+from crawler.format.explanation import format_change_rate, format_exclusion, format_scripts
 from crawler.planner.page_value import Due, compute_chance_unchanged, compute_due, compute_visit_value
 from crawler.plugins import add_plugin_defaults, load_plugins
 from crawler.settings import Settings
@@ -32,7 +32,7 @@ class UrlExplanation:
     """Everything that is known about a URL of a registered domain, with sentences for users.
 
     rules: the domain's rules, with the page score of plugins.
-    refused: why it may not be fetched now; empty if it may.
+    exclusion: why it may not be fetched now; empty if it may.
     untracked: why it is not a page of the domain; empty if it is. The fields below are only set for a page.
     next: when it is fetched next and why.  change_rate: how often it changes.
     signals: its change signals, a line per source.  scripts: how its last visit handled its scripts.
@@ -48,7 +48,7 @@ class UrlExplanation:
     domain: Domain
     known: Explanation
     rules: PageRules
-    refused: str
+    exclusion: str
     untracked: str = ""
     next: str = ""
     change_rate: str = ""
@@ -86,20 +86,20 @@ async def explain_page(db: AppDatabase, domain: Domain, url: Url, *, at: datetim
     rules = PageRules(domain.settings.rules, load_plugins(db.settings.plugins).page_score)
     scope = make_page_scope(domain, db.settings)
     url = scope.to_domain_url(url)
-    stored, refusal = await _read_explanation(db, domain, url, scope, at=at)
+    stored, exclusion = await _read_explanation(db, domain, url, scope, at=at)
     page, terms = stored.page, stored.terms
     if page is None:
         max_pages = domain.settings.max_pages or db.settings.max_pages
-        untracked = words.format_untracked(url, stored, scope, refusal=refusal, max_pages=max_pages)
-        return UrlExplanation(url, domain, stored, rules, refused=refusal, untracked=untracked)
+        untracked = words.format_untracked(url, stored, scope, exclusion=exclusion, max_pages=max_pages)
+        return UrlExplanation(url, domain, stored, rules, exclusion=exclusion, untracked=untracked)
     due = compute_due(stored, page, rules)
     return UrlExplanation(
         url,
         domain,
         stored,
         rules,
-        refused=refusal,
-        next=words.format_next_fetch(stored, page, today=due, refusal=refusal),
+        exclusion=exclusion,
+        next=words.format_next_fetch(stored, page, today=due, exclusion=exclusion),
         change_rate=format_change_rate(page, stored.prior_source),
         signals=words.format_signals(stored, page) if page.version else "",
         scripts=format_scripts(stored),
@@ -123,7 +123,7 @@ async def _read_explanation(
     """Return what is known about a URL, and why it may not be fetched now."""
     defaults = add_plugin_defaults(db.settings.defaults, db.settings.plugins)
     stored = await report.explain_url(db, domain, url, at=at, defaults=defaults)
-    return stored, format_refusal(url, scope, stored.robots, agent=db.settings.user_agent)
+    return stored, format_exclusion(url, scope, stored.robots, agent=db.settings.user_agent)
 
 
 def make_page_scope(domain: Domain, settings: Settings) -> Scope:

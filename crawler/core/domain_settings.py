@@ -124,12 +124,12 @@ class DomainSettings:
     @property
     def problems(self) -> tuple[str, ...]:
         """Return why stored patterns and texts are invalid. A domain with any problem is not crawled."""
-        from crawler.core.http.urls import list_refusals
+        from crawler.core.http.urls import list_pattern_problems
 
         in_rules = (problem for rule in self.rules for problem in rule.problems)
         in_texts = (list_setting_problems(setting, get_value(self, setting)) for setting in SETTINGS)
         patterns = (*self.include, *self.exclude, *self.ordering.boost)
-        return (*list_refusals(patterns), *in_rules, *chain.from_iterable(in_texts))
+        return (*list_pattern_problems(patterns), *in_rules, *chain.from_iterable(in_texts))
 
 
 def _build_problem_check(module: str, parser: str) -> Callable[[str], str]:

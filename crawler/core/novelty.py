@@ -2,8 +2,8 @@
 
 A template, such as /blog/#/*, stands for all URLs of the same form (`derive_template`). `sample_text` takes a few
 hashes of a page's text. `NoveltyMemory` measures which share of them is new, and learns which query parameters do not
-change the page. `is_barren` decides whether a template's pages contain hardly anything new. Of the other packages of
-core, this module uses core/http and core/page.
+change the page. `is_unproductive` decides whether a template's pages contain hardly anything new. Of the other packages
+of core, this module uses core/http and core/page.
 """
 
 import re
@@ -122,7 +122,7 @@ def get_section(template: str) -> str:
     return (folders[0] if folders else "") + mark
 
 
-def is_barren(template: TemplateNovelty, section: NoveltyEvidence) -> bool:
+def is_unproductive(template: TemplateNovelty, section: NoveltyEvidence) -> bool:
     """Return whether a template's pages contain too little new text.
 
     A trap whose URLs keep creating templates is detected by its section. A single template without new text needs more

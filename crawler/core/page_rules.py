@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from crawler.core.http.urls import Url, UrlPattern, get_path_and_query, list_refusals, parse_pattern
+from crawler.core.http.urls import Url, UrlPattern, get_path_and_query, list_pattern_problems, parse_pattern
 from crawler.core.page.selectors import FULL_VIEW, View, merge_views
 from crawler.core.rendering.memory import RenderMode
 
@@ -61,7 +61,7 @@ class PageRule:
     @property
     def problems(self) -> tuple[str, ...]:
         """Return why the pattern or expressions are not supported, one sentence each."""
-        return (*list_refusals((self.pattern,)), *self.view.problems)
+        return (*list_pattern_problems((self.pattern,)), *self.view.problems)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,13 @@ from crawler.store.report import BlockChange, Explanation, InboxKind, PageFacts,
 DUE_TOLERANCE = 0.03  # share of the interval; a due time that differs by less than 0.02 is not updated
 
 
-def format_untracked(url: Url, stored: Explanation, scope: Scope, *, refusal: str, max_pages: int) -> str:
+def format_untracked(url: Url, stored: Explanation, scope: Scope, *, exclusion: str, max_pages: int) -> str:
     """Return why a URL of a registered domain is not a page of it.
 
-    refusal: the result of `format_refusal`.  max_pages: the limit of the domain.
+    exclusion: the result of `format_exclusion`.  max_pages: the limit of the domain.
     """
-    if refusal:
-        return refusal
+    if exclusion:
+        return exclusion
     if InboxKind.SEED in stored.waiting:
         return f"{INBOX_REASONS[InboxKind.SEED]}, and the next crawl fetches it"
     if stored.links == 0:
@@ -39,19 +39,21 @@ def format_untracked(url: Url, stored: Explanation, scope: Scope, *, refusal: st
     return f"it was excluded when {linker} was last fetched; it is added at the next visit of that page"
 
 
-def format_refusal(url: Url, scope: Scope, robots: bytes | None, *, agent: str) -> str:
+def format_exclusion(url: Url, scope: Scope, robots: bytes | None, *, agent: str) -> str:
     """Return why a URL may not be fetched now, apart from its depth; empty if it may. robots: the robots.txt body."""
     scope = replace(scope, max_depth=None)
-    refusal = scope.find_exclusion(url)
-    if refusal is ExclusionReason.EXCLUDED:
-        pattern = next(each for each in scope.exclude if replace(scope, exclude=(each,)).find_exclusion(url) is refusal)
+    exclusion = scope.find_exclusion(url)
+    if exclusion is ExclusionReason.EXCLUDED:
+        pattern = next(
+            each for each in scope.exclude if replace(scope, exclude=(each,)).find_exclusion(url) is exclusion
+        )
         return f"the domain's settings exclude {pattern}"
-    if refusal is ExclusionReason.NOT_INCLUDED:
+    if exclusion is ExclusionReason.NOT_INCLUDED:
         return f"the domain's settings include only {', '.join(scope.include)}"
-    if refusal is ExclusionReason.URL_FILTER:
+    if exclusion is ExclusionReason.URL_FILTER:
         return "a URL filter plugin excludes it (recrawl plugins)"
-    if refusal is not None:
-        return f"it is out of scope ({refusal.value.replace('_', ' ')})"
+    if exclusion is not None:
+        return f"it is out of scope ({exclusion.value.replace('_', ' ')})"
     if robots is not None and not parse_robots(robots).allows(url, agent):
         return f"robots.txt forbids it for {agent}"
     return ""
@@ -69,21 +71,21 @@ INBOX_REASONS = {
 INBOX_NOTE = "this waits in the inbox until the next crawl"
 
 
-def format_next_fetch(stored: Explanation, page: PageFacts, *, today: Due | None, refusal: str) -> str:
+def format_next_fetch(stored: Explanation, page: PageFacts, *, today: Due | None, exclusion: str) -> str:
     """Return when a page is fetched next and why, including entries in the inbox that the next crawl applies."""
     without_effect = {InboxKind.REORDER}
     if page.state is State.UNFETCHED:
         without_effect = {InboxKind.REFRESH, InboxKind.REREAD, InboxKind.AUDIT, InboxKind.REPRICE}
     reasons = dict.fromkeys(INBOX_REASONS[each] for each in InboxKind if each in stored.waiting - without_effect)
-    due = format_due(stored, page, today=today, refusal=refusal)
+    due = format_due(stored, page, today=today, exclusion=exclusion)
     return f"{' and '.join(reasons)}: {INBOX_NOTE}; until then, {due}" if reasons else due
 
 
-def format_due(stored: Explanation, page: PageFacts, *, today: Due | None, refusal: str) -> str:
+def format_due(stored: Explanation, page: PageFacts, *, today: Due | None, exclusion: str) -> str:
     """Return when a page is fetched next and why.
 
     today: when it would be due by the current plan and rules; None if that is unknown.
-    refusal: why it may not be fetched now; empty if it may.
+    exclusion: why it may not be fetched now; empty if it may.
     """
     at = stored.at
     when = format_when(page.due_at, now=at)
@@ -98,10 +100,10 @@ def format_due(stored: Explanation, page: PageFacts, *, today: Due | None, refus
         case State.MOVED:
             return f"it moved{f' to {page.moved_to}' if page.moved_to else ' away'}; {since} {when}"
         case State.EXCLUDED:
-            if not refusal and page.failures:
+            if not exclusion and page.failures:
                 reason = format_reason(page.reason)
                 return f"it may be fetched again, but has had no usable response yet ({reason}); {since} {when}"
-            return f"it may not be fetched ({refusal or page.reason}); this is checked again {check_time} {when}"
+            return f"it may not be fetched ({exclusion or page.reason}); this is checked again {check_time} {when}"
         case State.FETCHED:
             return _explain_fetched(page, today, f"{since} {when}")
 

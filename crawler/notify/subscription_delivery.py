@@ -275,7 +275,9 @@ def may_run(subscription: Subscription, sign: Callable[[str], str] | None) -> bo
     A subscription of a later version of recrawl is not delivered at all.
     """
     text = targets.get_signed_text(subscription.options.target)
-    return not subscription.unknown and (not text or (sign is not None and sign(text) == subscription.options.seal))
+    return not subscription.unknown and (
+        not text or (sign is not None and sign(text) == subscription.options.signature)
+    )
 
 
 def explain_not_run_here(subscription: Subscription) -> str:

@@ -80,7 +80,7 @@ class SubscriptionOptions:
     """The options of a subscription.
 
     target: a URL, a command or a reference to one (crawler/notify/target.py).  secret: a reference to the key that
-    signs messages; empty for none.  seal: for a command, the signature of the local user who set it.
+    signs messages; empty for none.  signature: for a command, the signature of the local user who set it.
     domain_id, pattern: the pages to watch; None and empty for all.  place: a selector of the part of the page to watch;
     empty for the whole page.  condition: notify when it becomes true; None for every change.
     digest, quiet: the times of digests and the quiet hours, as entered by the user.  zone: an IANA time zone.
@@ -89,7 +89,7 @@ class SubscriptionOptions:
     target: str
     kinds: frozenset[EventKind]
     secret: str = ""
-    seal: str = ""
+    signature: str = ""
     allow_private: bool = False
     domain_id: int | None = None
     pattern: str = ""

@@ -95,7 +95,7 @@ async def test_explain_says_what_the_policy_says_also_of_a_first_wait_that_was_c
         assert today.gap is not None
         assert abs(today.gap - 30 * DAY) < timedelta(minutes=1)
         assert "the domain's revisit policy sets an interval of 30 days" in format_due(
-            each, each.page, today=today, refusal=""
+            each, each.page, today=today, exclusion=""
         )
 
 

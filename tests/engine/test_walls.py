@@ -328,11 +328,11 @@ async def test_explain_says_what_stands_in_place_of_a_page(db: Database) -> None
         known = await explain_url(db, domain, url, at=at + DAY, defaults=QUICK.defaults)
 
     assert known.page is not None
-    assert "1 visit in a row failed (its body is empty)" in format_due(known, known.page, today=None, refusal="")
+    assert "1 visit in a row failed (its body is empty)" in format_due(known, known.page, today=None, exclusion="")
     redirect = replace(known.page, failures=0, version=0, reason="http_302")
-    assert "it has no text of its own (302 Found)" in format_due(known, redirect, today=None, refusal="")
+    assert "it has no text of its own (302 Found)" in format_due(known, redirect, today=None, exclusion="")
     interrupted = replace(known.page, failures=0, reason="lease")
-    assert "its last visit gave no result (interrupted by" in format_due(known, interrupted, today=None, refusal="")
+    assert "its last visit gave no result (interrupted by" in format_due(known, interrupted, today=None, exclusion="")
 
 
 async def test_withheld_content_is_counted_in_the_report_and_told_by_explain(db: Database) -> None:
@@ -353,7 +353,7 @@ async def test_withheld_content_is_counted_in_the_report_and_told_by_explain(db:
 
     assert known.page is not None
     assert "Its new content has been withheld since 2026-01-03 00:00" in format_due(
-        known, known.page, today=None, refusal=""
+        known, known.page, today=None, exclusion=""
     )
-    assert "visit from 2026-01-05 00:00" in format_due(known, known.page, today=None, refusal="")
+    assert "visit from 2026-01-05 00:00" in format_due(known, known.page, today=None, exclusion="")
     assert (told and told.withheld, after and after.withheld) == (1, 0)

@@ -149,10 +149,10 @@ async def deliver_at(
     at: datetime,
     secrets: Mapping[str, str] | None = None,
     find: Callable[[SecretReference], Awaitable[str | None]] | None = None,
-    seal: str = "mine",
+    signature: str = "mine",
     **given: Any,
 ) -> DeliveryStats:
-    """Deliver at an instant. find: looks up secrets, in place of `secrets`.  seal: the signature of the home."""
+    """Deliver at an instant. find: looks up secrets, in place of `secrets`.  signature: the signature of the home."""
 
     async def found(reference: SecretReference) -> str | None:
         return (secrets or {}).get(str(reference))
@@ -165,6 +165,6 @@ async def deliver_at(
             user_agent="recrawl-test",
             now=lambda: at,
             real_now=lambda: at,
-            sign=lambda _: seal,
+            sign=lambda _: signature,
         )
         return await deliver(context, **given)

@@ -20,13 +20,13 @@ async def test_command_of_another_home_is_reported_after_hours(db: Database, tmp
     async with answering(shop.respond) as url:
         domain = await register(db, url)
         await first_crawl(db)
-        one = await subscribe(db, f"command:tee -a {tmp_path / 'inbox'}", seal="of the other")
+        one = await subscribe(db, f"command:tee -a {tmp_path / 'inbox'}", signature="of the other")
         none_yet = await deliver_at(db, at=START + DAY / 2)
         shop.day = 1
         await recrawl_at(db, domain, at=CHANGED)
         soon = await deliver_at(db, at=CHANGED + HOUR)
         late = await deliver_at(db, at=CHANGED + 3 * HOUR)
-        by_its_own = await deliver_at(db, at=CHANGED + 3 * HOUR, seal="of the other")
+        by_its_own = await deliver_at(db, at=CHANGED + 3 * HOUR, signature="of the other")
         afterwards = await deliver_at(db, at=CHANGED + 9 * HOUR)
 
     assert (none_yet.elsewhere, soon.elsewhere) == ({}, {})
@@ -43,12 +43,12 @@ async def test_failing_command_is_not_reported_by_another_home(db: Database) -> 
     async with answering(shop.respond) as url:
         domain = await register(db, url)
         await first_crawl(db)
-        one = await subscribe(db, "command:false", seal="of the other")
+        one = await subscribe(db, "command:false", signature="of the other")
         shop.day = 1
         await recrawl_at(db, domain, at=CHANGED)
         others = []
         for n in range(5):
-            await deliver_at(db, at=CHANGED + n * HOUR, seal="of the other")
+            await deliver_at(db, at=CHANGED + n * HOUR, signature="of the other")
             others.append(await deliver_at(db, at=CHANGED + n * HOUR + HOUR / 2))
         found = await subscriptions.find_subscription(db, one.id)
         gone = await deliver_at(db, at=CHANGED + 9 * HOUR)

@@ -210,8 +210,8 @@ async def test_command_gets_the_message_on_stdin_and_its_exit_code_decides(db: D
     async with answering(shop.respond) as url:
         domain = await register(db, url)
         await first_crawl(db)
-        await subscribe(db, f"command:'{program}' {inbox}", seal="mine")
-        await subscribe(db, f"command:'{program}' {tmp_path / 'other'}", seal="of another machine")
+        await subscribe(db, f"command:'{program}' {inbox}", signature="mine")
+        await subscribe(db, f"command:'{program}' {tmp_path / 'other'}", signature="of another machine")
         shop.day = 1
         await recrawl_at(db, domain, at=START + DAY)
         failed = await deliver_at(db, at=START + DAY)

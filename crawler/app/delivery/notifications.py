@@ -12,7 +12,7 @@ from crawler.clock import Clock
 from crawler.core.alert.condition import Condition, ConditionKind
 from crawler.core.domain import Domain
 from crawler.core.http.credentials import SecretSource, parse_reference
-from crawler.core.http.urls import list_refusals, parse_pattern
+from crawler.core.http.urls import list_pattern_problems, parse_pattern
 from crawler.core.page.selectors import View
 from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.errors import BadInput, StoreUnavailable, find_failure
@@ -86,13 +86,13 @@ def _parse_request(request: SubscriptionRequest, domain: Domain | None, settings
         if request.pattern is not None:
             parse_pattern(request.pattern)
         _ = View(watch=(request.place,)) if request.place is not None else None  # raises ValueError if invalid
-        pattern_problems = list_refusals((request.pattern,)) if request.pattern is not None else ()
+        pattern_problems = list_pattern_problems((request.pattern,)) if request.pattern is not None else ()
         default_kinds = CONDITION_KINDS if condition else NEWS
         options = SubscriptionOptions(
             target=target,
             kinds=parse_kinds(request.kinds) if request.kinds is not None else default_kinds,
             secret=_parse_secret(request.secret) if request.secret is not None else "",
-            seal=build_command_signer(settings.home.resolve())(signed_text) if signed_text else "",
+            signature=build_command_signer(settings.home.resolve())(signed_text) if signed_text else "",
             allow_private=request.allow_private,
             domain_id=domain.id if domain is not None else None,
             pattern=request.pattern or "",

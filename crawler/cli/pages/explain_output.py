@@ -85,7 +85,7 @@ def _format_activity(page: app.PageFacts) -> str:
 
 def _list_facts(about: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails) -> list[tuple[str, str]]:
     stored, ordering = about.known, about.domain.settings.ordering
-    exclusion = about.refused if page.state is not app.State.EXCLUDED else ""
+    exclusion = about.exclusion if page.state is not app.State.EXCLUDED else ""
     duplicates = f"shared by {format_count(page.duplicates, 'page')} with the same text" if page.duplicates else ""
     never_succeeded = page.state is app.State.FETCHED and page.version == 0 and page.failures
     state = "failing, no successful visit yet" if never_succeeded else page.state.value
@@ -243,7 +243,7 @@ def _describe(about: app.UrlExplanation, page: app.PageFacts, details: app.PageD
         "domain": domain.authority,
         "next": about.next,
         **pick_fields(stored, "at", "waiting", "prior_source", "sources", "visits", "links", "linking_pages"),
-        "excluded_now": about.refused,
+        "excluded_now": about.exclusion,
         **pick_fields(about, "change_rate", "value", "shadow_price"),
         "revisit": domain.settings.revisit,
         "terms": stored.terms and get_field_values(stored.terms) | {"revisit": domain.settings.revisit},

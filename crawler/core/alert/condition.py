@@ -77,8 +77,8 @@ class Condition:
         if not self.kind.is_numeric and not 0 < len(self.text.removeprefix(EXPRESSION_PREFIX).strip()) <= MAX_CHARS:
             raise ValueError(f"the text of a condition must have 1 to {MAX_CHARS} characters")
         expression = Expression(self.text.removeprefix(EXPRESSION_PREFIX)) if is_expression else None
-        if expression is not None and expression.refusal:
-            raise ValueError(expression.refusal)
+        if expression is not None and expression.problem:
+            raise ValueError(expression.problem)
         object.__setattr__(self, "_expression", expression)
 
     def holds(self, page_text: str | None, *, mark: str = ".") -> bool:

@@ -29,17 +29,17 @@ _ESCAPE_OR_BRACKET = re.compile(rf"(?s){_ESCAPE}|\[")
 class Expression:
     """A user's regular expression in Python's syntax. Raises ValueError with a message for the user if it is invalid.
 
-    refusal: why RE2 does not support it, a sentence, or "". Such an expression matches nothing. Stored expressions can
-    have a refusal; the domain is not crawled until the user replaces them.
+    problem: why RE2 does not support it, a sentence, or "". Such an expression matches nothing. Stored expressions can
+    have a problem; the domain is not crawled until the user replaces them.
     """
 
     text: str
-    refusal: str = field(init=False, compare=False)
+    problem: str = field(init=False, compare=False)
     _compiled: "re2._Regexp | None" = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        compiled, refusal = _compile(self.text)
-        object.__setattr__(self, "refusal", refusal)
+        compiled, problem = _compile(self.text)
+        object.__setattr__(self, "problem", problem)
         object.__setattr__(self, "_compiled", compiled)
 
     def __reduce__(self) -> tuple[type["Expression"], tuple[str]]:

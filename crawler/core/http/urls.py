@@ -314,11 +314,11 @@ def parse_pattern(text: str) -> UrlPattern:
     return re.compile(rf"\A{first}{between}{last}" + (r"\Z" if ends else ""))
 
 
-def list_refusals(patterns: Iterable[str]) -> tuple[str, ...]:
-    """Return why patterns are not supported, one sentence each (Expression.refusal)."""
+def list_pattern_problems(patterns: Iterable[str]) -> tuple[str, ...]:
+    """Return why patterns are not supported, one sentence each (Expression.problem)."""
     parsed = ((text, parse_pattern(text)) for text in patterns)
-    refused = ((text, each.refusal) for text, each in parsed if isinstance(each, Expression) and each.refusal)
-    return tuple(starmap(_name_pattern, refused))
+    invalid = ((text, each.problem) for text, each in parsed if isinstance(each, Expression) and each.problem)
+    return tuple(starmap(_name_pattern, invalid))
 
 
 def _name_pattern(text: str, message: str) -> str:

@@ -54,7 +54,7 @@ class View:
     @property
     def problems(self) -> tuple[str, ...]:
         """Return why expressions of `ignore_text` are not supported, one sentence each."""
-        return tuple(expression.refusal for expression in self._expressions if expression.refusal)
+        return tuple(expression.problem for expression in self._expressions if expression.problem)
 
     def without_ignored(self, text: str) -> str:
         """Return the text of a block without the parts that `ignore_text` matches."""

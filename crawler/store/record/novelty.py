@@ -1,9 +1,9 @@
-"""Learning the novelty of URL templates from first visits, and deferring unfetched pages of barren templates.
+"""Learning the novelty of URL templates from first visits, and deferring unfetched pages of unproductive templates.
 
 Templates are the groups of pages that share a prior; `assign_groups` assigns new pages to them. The novelty of a
-template is the share of new text in first visits; a *barren* template has almost none. A *section* is the part of the
-site that several templates share (but column frontier.section has the number of the template). A deferred page is
-unfetched and has a due time; one page of each template is due per RETRY_INTERVAL. For the rules, see core/novelty.py.
+template is the share of new text in first visits; an *unproductive* template has almost none. A *section* is the part
+of the site that several templates share (but column frontier.section has the number of the template). A deferred page
+is unfetched and has a due time; one page of each template is due per RETRY_INTERVAL. The rules are in core/novelty.py.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -23,7 +23,7 @@ from crawler.core.novelty import (
     compute_next_time,
     get_section,
     has_repeated_folders,
-    is_barren,
+    is_unproductive,
 )
 from crawler.core.visit.visit import State, Visit
 from crawler.store.database import Connection
@@ -116,7 +116,7 @@ class NoveltyBatch:
         template_novelty = self._get_template(template)
         template_novelty.learn(max(novelty, link_novelty))
         self._sections.pop(get_section(template), None)
-        if self._is_barren(template, template_novelty) != template_novelty.is_deferred:
+        if self._is_unproductive(template, template_novelty) != template_novelty.is_deferred:
             self._toggle_deferral(visit.target.url, template_novelty, visit.at)
 
     def _compute_novelty(self, visit: Visit, opic_batch: OpicBatch) -> float | None:
@@ -143,7 +143,7 @@ class NoveltyBatch:
             return self.memory.next_time
         template = self._choose_group(url)
         template_novelty = self._get_template(template)
-        if not self._is_barren(template, template_novelty):
+        if not self._is_unproductive(template, template_novelty):
             return None
         if not template_novelty.is_deferred:
             self._toggle_deferral(url, template_novelty, at)
@@ -165,9 +165,11 @@ class NoveltyBatch:
             template_novelty.defer(at)
         self._sections.pop(section, None)
 
-    def _is_barren(self, template: str, template_novelty: TemplateNovelty) -> bool:
-        """Return whether a template has almost no novelty. The group of all other templates is never barren."""
-        return template != OTHER_TEMPLATES and is_barren(template_novelty, self._sum_section(get_section(template)))
+    def _is_unproductive(self, template: str, template_novelty: TemplateNovelty) -> bool:
+        """Return whether a template has almost no novelty. The group of all other templates is never unproductive."""
+        return template != OTHER_TEMPLATES and is_unproductive(
+            template_novelty, self._sum_section(get_section(template))
+        )
 
     def _estimate_share(self, template: str) -> float:
         novelty = self.templates.get(template)

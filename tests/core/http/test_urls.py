@@ -19,7 +19,7 @@ from crawler.core.http.urls import (
     get_path_and_query,
     get_registrable_domain,
     get_scheme,
-    list_refusals,
+    list_pattern_problems,
     normalize_url,
     normalize_urls,
     parse_user_url,
@@ -378,9 +378,9 @@ def test_regular_expressions_are_fast(pattern: str) -> None:
     "pattern", ["re:(?=a)", "re:(?<!a)b", r"re:(a)\1", "re:(?P<n>a)(?P=n)", "re:(?>a+)", "re:a{1001}"]
 )
 def test_pattern_that_needs_backtracking_has_a_refusal(pattern: str) -> None:
-    (refusal,) = list_refusals(("/a", pattern, "*b"))
-    assert refusal.startswith(f"the pattern {pattern!r} is not supported, because it could run forever")
-    assert "no look-around, no back-references" in refusal
+    (problem,) = list_pattern_problems(("/a", pattern, "*b"))
+    assert problem.startswith(f"the pattern {pattern!r} is not supported, because it could run forever")
+    assert "no look-around, no back-references" in problem
     assert (
         Scope(authority=Authority("example.com"), exclude=(pattern,)).find_exclusion(Url("https://example.com/ab"))
         is None

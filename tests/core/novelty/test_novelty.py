@@ -17,7 +17,7 @@ from crawler.core.novelty import (
     drop_each_parameter,
     get_section,
     has_repeated_folders,
-    is_barren,
+    is_unproductive,
     parse_with_sample,
     sample_text,
 )
@@ -140,36 +140,38 @@ def learnt(*novelties: float, at: datetime | None = None) -> TemplateNovelty:
     return known
 
 
-@pytest.mark.parametrize(("visits", "barren"), [(30, False), (40, True)])
-def test_template_alone_in_its_section_is_barren_after_about_thirty_visits(visits: int, barren: bool) -> None:
+@pytest.mark.parametrize(("visits", "unproductive"), [(30, False), (40, True)])
+def test_template_alone_in_its_section_is_unproductive_after_about_thirty_visits(
+    visits: int, unproductive: bool
+) -> None:
     known = learnt(*[0.0] * visits)
 
-    assert is_barren(known, known.evidence) is barren
+    assert is_unproductive(known, known.evidence) is unproductive
 
 
-def test_barren_template_of_a_fertile_section_takes_more_visits() -> None:
+def test_unproductive_template_of_a_fertile_section_takes_more_visits() -> None:
     good = NoveltyEvidence(300, 300)
 
-    assert not is_barren(learnt(*[0.0] * 36), good + learnt(*[0.0] * 36).evidence)
-    assert is_barren(learnt(*[0.0] * 80), good + learnt(*[0.0] * 80).evidence)
+    assert not is_unproductive(learnt(*[0.0] * 36), good + learnt(*[0.0] * 36).evidence)
+    assert is_unproductive(learnt(*[0.0] * 80), good + learnt(*[0.0] * 80).evidence)
 
 
-def test_section_of_endless_templates_is_barren() -> None:
-    assert is_barren(TemplateNovelty(0), NoveltyEvidence(60, 0.0))
-    assert not is_barren(TemplateNovelty(0), NoveltyEvidence(49, 0.0))
+def test_section_of_endless_templates_is_unproductive() -> None:
+    assert is_unproductive(TemplateNovelty(0), NoveltyEvidence(60, 0.0))
+    assert not is_unproductive(TemplateNovelty(0), NoveltyEvidence(49, 0.0))
 
 
-def test_template_with_a_fifth_of_new_text_is_not_barren() -> None:
+def test_template_with_a_fifth_of_new_text_is_not_unproductive() -> None:
     known = learnt(*[0.2] * 500)
 
-    assert not is_barren(known, known.evidence)
+    assert not is_unproductive(known, known.evidence)
 
 
 def test_two_pages_with_new_text_resume_a_template() -> None:
     section = NoveltyEvidence(100, 0.0)
 
-    assert is_barren(learnt(0.0, 1.0, at=AT), section)
-    assert not is_barren(learnt(0.0, 1.0, 1.0, at=AT), section)
+    assert is_unproductive(learnt(0.0, 1.0, at=AT), section)
+    assert not is_unproductive(learnt(0.0, 1.0, 1.0, at=AT), section)
 
 
 def test_deferred_pages_are_due_one_per_day_with_a_maximum_wait() -> None:

@@ -23,7 +23,7 @@ MOVING = "SELECT is_moving FROM prior WHERE domain_id = %s AND no = 7"
 
 
 async def held(db: Database, domain: Domain) -> Lease:
-    """Lease a domain whose root links to pages of a template that has just become barren."""
+    """Lease a domain whose root links to pages of a template that has just become unproductive."""
     lease = await take(db, START)
     (root,) = await targets(db, lease, START)
     await record.record_visits(db, lease, record.Batch([look(root, html(domain, PAGES), START, domain)], max_pages=100))
