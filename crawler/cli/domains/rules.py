@@ -23,7 +23,7 @@ RenderMode = Literal["auto", "always", "never"]
 Pattern = Annotated[
     str,
     argument(
-        "PATTERN", "What path and query begin with, such as '/docs/' or '*.html$'; or RE2 syntax anywhere: 're:/20../'."
+        "PATTERN", "The start of path and query, such as '/docs/' or '*.html$', or a part in RE2 syntax: 're:/20../'."
     ),
 ]
 
