@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, LiteralString
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
@@ -121,10 +122,15 @@ async def open_database(url: str, *, max_connections: int = 8) -> AsyncIterator[
 
 
 def build_libpq_url(url: str) -> str:
-    """Return the URL as libpq accepts it: without SQLAlchemy's driver name. Raise BadInput for other schemes."""
+    """Return the URL as libpq accepts it: without SQLAlchemy's driver name. Raise BadInput if it is not valid."""
     scheme, separator, rest = url.partition("://")
     if not separator or scheme.split("+")[0] not in {"postgresql", "postgres"}:
         raise BadInput("invalid database URL: it must start with postgresql://")
+    try:
+        conninfo_to_dict(f"postgresql://{rest}")
+    except psycopg.ProgrammingError as error:  # its message may quote the password
+        message = "invalid database URL: write postgresql://USER:PASSWORD@HOST:PORT/DATABASE, special characters as %20"
+        raise BadInput(message) from error
     return f"postgresql://{rest}"
 
 

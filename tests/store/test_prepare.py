@@ -5,10 +5,16 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import DBAPIError
 
-from crawler.errors import CrawlerError
+from crawler.errors import BadInput, CrawlerError
 from crawler.runtime.stack import open_crawl_database
 from crawler.settings import Settings
-from crawler.store.database import SchemaState, prepare_schema, read_schema_state, upgrade_schema
+from crawler.store.database import (
+    SchemaState,
+    build_libpq_url,
+    prepare_schema,
+    read_schema_state,
+    upgrade_schema,
+)
 from tests.databases import execute
 
 
@@ -95,3 +101,12 @@ def test_foreign_alembic_heads_are_not_recrawls_schema(empty_database_url: str) 
 
     with pytest.raises(CrawlerError, match="a newer version of recrawl"):
         prepare_schema(empty_database_url, may_upgrade=True)
+
+
+@pytest.mark.parametrize(
+    "url", ["mysql://u:secret@h/db", "postgresql://u:secret%zz@h/db", "postgresql://u:secret@h/a b"]
+)
+def test_an_invalid_url_is_rejected_without_its_password(url: str) -> None:
+    with pytest.raises(BadInput, match="invalid database URL") as raised:
+        build_libpq_url(url)
+    assert "secret" not in str(raised.value)
