@@ -7,7 +7,16 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, SettingsError
 
 from crawler import __version__
@@ -245,6 +254,13 @@ class Settings(BaseSettings):
             if isinstance(values.get(name), str):
                 values[name] = add_password(values[name], password)
         return values
+
+    @field_validator("min_revisit_share")
+    @classmethod
+    def _check_shares(cls, share: float, info: ValidationInfo) -> float:
+        if share + info.data.get("min_discovery_share", 0) > 1:
+            raise ValueError("more than 1 together with RECRAWL_MIN_DISCOVERY_SHARE")
+        return share
 
     @property
     def user_agent_header(self) -> str:

@@ -13,6 +13,7 @@ from crawler.cli import output
 from crawler.cli.domains.register import warn_about_missing_contact
 from crawler.cli.values import parse_since
 from crawler.core.domain_settings import DomainSettings
+from crawler.errors import BadInput
 from crawler.format.values import format_instant, format_when
 from crawler.settings import get_settings
 from crawler.times import parse_instant
@@ -143,6 +144,14 @@ def test_the_home_is_found_from_any_folder_of_its_project(tmp_path: Path, monkey
     assert home() == tmp_path / "project" / ".recrawl"
     monkeypatch.setenv("RECRAWL_HOME", "elsewhere")
     assert home() == Path("elsewhere")
+    get_settings.cache_clear()
+
+
+def test_shares_of_more_than_everything_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECRAWL_MIN_DISCOVERY_SHARE", "0.8")  # 0.3 of revisits by default
+    get_settings.cache_clear()
+    with pytest.raises(BadInput, match="RECRAWL_MIN_REVISIT_SHARE: more than 1 together"):
+        get_settings()
     get_settings.cache_clear()
 
 

@@ -160,7 +160,7 @@ def _show_visits(stored: app.Explanation, *, why: bool) -> None:
 
 def _format_links(stored: app.Explanation) -> str:
     if stored.is_orphan:
-        return "no fetched page links to it any more; the page is kept"
+        return "no fetched page links to it; the page is kept"
     return f"{format_count(stored.links, 'page')} {'links' if stored.links == 1 else 'link'} to it"
 
 
