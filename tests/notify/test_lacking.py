@@ -26,6 +26,7 @@ from tests.notify.receivers import (
     recrawl_at,
     subscribe,
 )
+from tests.patience import until
 
 HOUR = timedelta(hours=1)
 CHANGED = START + DAY
@@ -106,6 +107,7 @@ def worker(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Settings]
     for name in ("logs", "run"):
         ensure_private_folder(tmp_path, name)
     child = start_child(tmp_path, WORKER, ["sleep", "600"], environment=request.param, facts={})
+    until(lambda: Path(f"/proc/{child.process.pid}/cmdline").read_bytes().startswith(b"sleep"))  # not its parent's yet
     yield Settings(home=tmp_path)
     end_processes([child.process], timeout_seconds=10)
 
