@@ -170,7 +170,7 @@ async def unsubscribe(db: AppDatabase, number: int) -> Subscription:
 
 
 async def pause(db: AppDatabase, number: int, *, at: datetime, stop: asyncio.Event) -> tuple[bool, Subscription]:
-    """Pause a subscription; unsent changes wait. Return if it was active, and the subscription. Raises BadInput."""
+    """Pause a subscription; unsent changes wait. Return whether it was active, and the row. Raises BadInput."""
     await find_subscription(db, number)
     await report.append_to_feed(db, at=at)
     is_new = await subscriptions.pause_subscription(db, number, at=at)
