@@ -30,11 +30,16 @@ class Gate:
     async def shut(self) -> None:
         if self._server is not None:
             self._server.close()
+            self._server = None
         for writer in self._open:
             writer.transport.abort()
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         behind_reader, behind_writer = await asyncio.open_connection(*self._behind)
+        if self._server is None:  # it was shut between the two connections
+            writer.transport.abort()
+            behind_writer.transport.abort()
+            return
         both = {writer, behind_writer}
         self._open |= both
         with suppress(ConnectionError):
