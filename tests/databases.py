@@ -54,7 +54,10 @@ PARTITIONS = """
 """
 # What Postgres has counted of each table and index.
 COUNTED = "SELECT oid, relpages, reltuples, relallvisible FROM pg_class WHERE oid >= 16384 AND relpersistence <> 't'"
-RECOUNT = "UPDATE pg_class SET relpages = %s, reltuples = %s, relallvisible = %s WHERE oid = %s"
+RECOUNT = """
+    UPDATE pg_class c SET relpages = x.pages, reltuples = x.rows, relallvisible = x.visible
+      FROM unnest(%s::oid[], %s::int[], %s::real[], %s::int[]) AS x(oid, pages, rows, visible) WHERE c.oid = x.oid
+"""
 SEQUENCES = """
     SELECT setval(seqrelid, seqstart, false) FROM pg_sequence WHERE pg_sequence_last_value(seqrelid) IS NOT NULL
 """
@@ -159,9 +162,9 @@ def clean(connection: Connection, new: NewCopy) -> bool:
     Removes rows, partitions that were added, what Postgres has counted, and sets sequences back. Other sessions have
     ended before, and with them locks, channels and temporary tables.
     """
-    partitions = [name for (name,) in connection.execute(PARTITIONS).fetchall()]
-    for partition in set(partitions) - new.partitions:
-        connection.execute(f"DROP TABLE IF EXISTS {partition}".encode())
+    partitions = {name for (name,) in connection.execute(PARTITIONS).fetchall()}
+    if added := partitions - new.partitions:
+        connection.execute(f"DROP TABLE {', '.join(added)}".encode())
     if read_schema(connection, new.since) != new.schema:
         return False
     tables = [table for (table,) in connection.execute(WITH_ROWS.encode()).fetchall()]
@@ -183,9 +186,10 @@ def clean(connection: Connection, new: NewCopy) -> bool:
             connection.execute(f"VACUUM {table}".encode())
             connection.execute(f"REINDEX TABLE {table}".encode())
     connection.execute(SEQUENCES)
-    for oid, *counts in connection.execute(COUNTED).fetchall():
-        if new.counts[oid] != counts:
-            connection.execute(RECOUNT, (*new.counts[oid], oid))
+    counted = [oid for oid, *counts in connection.execute(COUNTED).fetchall() if new.counts[oid] != counts]
+    if counted:
+        pages, rows, visible = zip(*(new.counts[oid] for oid in counted), strict=True)
+        connection.execute(RECOUNT, (counted, list(pages), list(rows), list(visible)))
     connection.execute("DELETE FROM pg_statistic WHERE starelid >= 16384")
     connection.execute("SELECT pg_stat_force_next_flush()")
     connection.execute("SELECT pg_stat_reset()")

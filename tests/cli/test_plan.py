@@ -68,6 +68,7 @@ def test_what_more_and_fewer_requests_would_buy(recrawl: Recrawl, crawled: Site)
     assert all(line == line.rstrip() for line in told.splitlines())
 
 
+@pytest.mark.soak
 def test_what_the_importance_mix_costs_in_plain_freshness(recrawl: Recrawl, crawled: Site, database_url: str) -> None:
     execute(database_url, "UPDATE cash SET history = history * 50 WHERE get_byte(key, 0) < 64")
     recrawl("domains", "set", crawled.name, "--budget", "10", "--importance-mix", "1")
@@ -198,6 +199,7 @@ def test_a_target_age_is_shown_and_holds_for_more_requests(recrawl: Recrawl, cra
     assert waits[0.5] > 5
 
 
+@pytest.mark.soak
 def test_policies_are_compared_on_what_is_believed_of_the_domains_own_pages(recrawl: Recrawl, crawled: Site) -> None:
     recrawl("domains", "set", crawled.name, "--budget", "10")
     recrawl("plan")

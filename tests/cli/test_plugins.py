@@ -142,6 +142,7 @@ def test_papers_come_first_among_pages_that_were_found_together(run: Run, site: 
     assert all(path.startswith("/abs/") for path in papers)
 
 
+@pytest.mark.soak
 def test_a_package_that_is_installed_and_not_named_changes_nothing(run: Run, site: Site, database_url: str) -> None:
     site.page("/", "/2026/05/31/")
     site.page("/2026/05/31/")

@@ -74,6 +74,7 @@ async def test_an_etag_goes_back_as_it_came_whatever_it_looks_like(db: Database)
         assert (304,) in await rows(db, "SELECT status FROM visit")
 
 
+@pytest.mark.soak
 async def test_a_known_page_that_changed_is_asked_for_by_its_schedule_and_told(db: Database) -> None:
     async with scripted(db, {"/": body()}) as (site, domain):
         for day in range(20):
@@ -175,6 +176,7 @@ async def test_a_variant_that_was_seen_before_is_no_change_and_an_edit_beside_it
         assert await events(db, domain) == [*known, ("/", "changed")]
 
 
+@pytest.mark.soak
 async def test_a_variant_that_holds_for_a_day_is_told_until_it_was_back_twice_and_an_edit_beside_it_is(
     db: Database,
 ) -> None:

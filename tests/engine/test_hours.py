@@ -88,6 +88,7 @@ async def test_a_lease_ends_when_the_hours_do_and_the_domain_wakes_when_they_ope
     assert await rows(db, "SELECT wake_at, lease_token FROM domain_state") == [(opens_at, None)]
 
 
+@pytest.mark.soak
 async def test_what_waits_in_the_inbox_wakes_nobody_in_closed_hours_and_other_domains_are_crawled(
     db: Database, living: LivingServer
 ) -> None:
@@ -105,6 +106,7 @@ async def test_what_waits_in_the_inbox_wakes_nobody_in_closed_hours_and_other_do
     assert (turn, taken) == (None, None)
 
 
+@pytest.mark.soak
 async def test_other_hours_hold_at_once(db: Database, domain: Domain, living: LivingServer) -> None:
     noon = datetime(2026, 1, 7, 12, tzinfo=UTC)
     living.set_instant(noon)

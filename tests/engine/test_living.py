@@ -15,6 +15,7 @@ from labs.demo.site import CALENDAR, DISALLOWED, LIARS, Behaviour, Serving
 from tests.engine.crawls import DAY, QUICK, START, coins_missing, crawl, page, recrawl, rows, versions
 
 
+@pytest.mark.soak
 async def test_a_first_crawl_stores_every_page_that_a_polite_crawler_can_find(
     db: Database, domain: Domain, living: LivingServer
 ) -> None:
@@ -44,6 +45,7 @@ async def test_an_endless_calendar_ends_at_the_depth_limit(db: Database, domain:
     assert 0 < len(months) <= 12
 
 
+@pytest.mark.soak
 async def test_the_second_look_sends_both_validators_verbatim(
     db: Database, domain: Domain, living: LivingServer
 ) -> None:
@@ -64,6 +66,7 @@ async def test_the_second_look_sends_both_validators_verbatim(
     assert all(sent[path] == kept[path] and None not in sent[path] for path in conditional)
 
 
+@pytest.mark.soak
 async def test_an_unchanged_site_is_not_read_again(db: Database, domain: Domain, living: LivingServer) -> None:
     first = await crawl(db, at=START)
 
@@ -74,6 +77,7 @@ async def test_an_unchanged_site_is_not_read_again(db: Database, domain: Domain,
     assert second.stats.saved_bytes > 0
 
 
+@pytest.mark.soak
 async def test_changes_are_found_and_clocks_and_tokens_are_none(
     db: Database, domain: Domain, living: LivingServer
 ) -> None:
@@ -95,6 +99,7 @@ async def test_changes_are_found_and_clocks_and_tokens_are_none(
     assert any(after[path] > before[path] for path in honest)
 
 
+@pytest.mark.soak
 async def test_what_vanishes_is_gone_only_when_it_is_confirmed(
     db: Database, domain: Domain, living: LivingServer
 ) -> None:
@@ -117,6 +122,7 @@ async def test_what_vanishes_is_gone_only_when_it_is_confirmed(
     assert set(known) <= set(await versions(db, domain))  # fetched pages are still known
 
 
+@pytest.mark.soak
 async def test_a_moved_page_takes_its_cash_along(db: Database, domain: Domain, living: LivingServer) -> None:
     await crawl(db, at=START)
     end = START + 44 * DAY
@@ -179,6 +185,7 @@ async def test_retry_after_is_kept_across_restarts(db: Database, domain: Domain,
     assert in_time.stats.visits > 50
 
 
+@pytest.mark.soak
 async def test_an_outage_says_nothing_about_pages(db: Database, domain: Domain, living: LivingServer) -> None:
     await crawl(db, at=START)
     before = await rows(db, "SELECT key, version, etag, rate_a, rate_b, failures FROM page ORDER BY key")

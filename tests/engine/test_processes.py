@@ -104,6 +104,7 @@ async def is_free(db: Database, domain: Domain) -> bool:
     return (await domains.read_status(db, domain, at=START)).holder is None
 
 
+@pytest.mark.soak
 async def test_a_helper_crawls_a_lease_as_this_process_would(db: Database, site: Site) -> None:
     domain = await register(db, site.url)
     told: list[int] = []

@@ -138,6 +138,7 @@ async def test_application_among_static_pages_of_its_template_is_rendered_alone(
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.soak
 async def test_pages_that_gain_nothing_cost_two_renders_of_a_template(db: Database, tmp_path: Path) -> None:
     """A gallery has as little text as the shell of an application; eight fetch workers fetch it at once."""
     write(tmp_path, "nice.js", "document.body.classList.add('nice')")

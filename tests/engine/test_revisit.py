@@ -65,6 +65,7 @@ async def test_another_policy_gives_all_pages_other_due_times_at_once(db: Databa
     assert site.now not in {at for path, at in site.asked if site.period_of(path)}
 
 
+@pytest.mark.soak
 async def test_a_page_that_stays_as_it_is_waits_longer_by_similarity(db: Database) -> None:
     site = Periods((1000.0,), pages=4)
     async with answering(site.respond) as url:

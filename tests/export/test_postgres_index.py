@@ -80,6 +80,7 @@ async def keep_in_step(db: Database, domain: Domain, url: str, chance: random.Ra
             kills += 1
 
 
+@pytest.mark.soak
 async def test_embeddings_stay_until_their_text_changes_despite_kills(db: Database, index_url: str) -> None:
     shop, chance, kills = Shop(), random.Random(7), 0
     async with answering(shop.respond) as url:

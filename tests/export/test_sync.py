@@ -81,6 +81,7 @@ async def next_day(db: Database, domain: Domain, shop: Shop) -> None:
     await report.append_to_feed(db, at=START + shop.day * DAY)
 
 
+@pytest.mark.soak
 async def test_index_equals_the_site_after_each_sync(db: Database, file: Path) -> None:
     shop = Shop()
     async with answering(shop.respond) as url:

@@ -292,6 +292,7 @@ def test_a_recrawl_of_a_prefix_visits_only_pages_under_it(
     assert {entry.path.startswith(prefix) for entry in site.entries[before:]} == {True}
 
 
+@pytest.mark.soak
 def test_a_plan_sets_prices_enforces_quotas_and_reports_anomalous_traffic(
     stack: Stack, runner: Runner, domain: Domain
 ) -> None:
@@ -424,6 +425,7 @@ def test_the_crawl_is_scheduled_every_few_minutes(stack: Stack) -> None:
     assert complaints(stack.home) == []
 
 
+@pytest.mark.soak
 def test_an_unregistered_domain_fails_with_a_sentence(stack: Stack, runner: Runner) -> None:
     run = runner.run("recrawl/recrawl", domain="nobody.example")
 
@@ -437,6 +439,7 @@ def test_an_unregistered_domain_fails_with_a_sentence(stack: Stack, runner: Runn
     assert "Traceback" not in log()
 
 
+@pytest.mark.soak
 def test_a_cancelled_run_gives_its_domain_back(stack: Stack, domain: Domain, site: Remote) -> None:
     site.slow(2)
     run = start_run(stack.api, "recrawl/recrawl", domain=domain.authority)

@@ -199,6 +199,7 @@ async def test_small_paced_budget_is_spent_without_leases_without_requests(folde
     assert found.recall == 1.0
 
 
+@pytest.mark.soak
 async def test_runs_that_find_little_to_do_end_and_the_budget_is_spent(folder: Path, database_url: str) -> None:
     plan = Plan(budget=4, days=1, runs_a_day=24, sitemap=Sitemap.PLAIN, is_cold=True)
 

@@ -66,6 +66,7 @@ async def mail_server() -> AsyncIterator[MailServer]:
         server.close()
 
 
+@pytest.mark.soak
 async def test_changes_are_mailed_together_and_retried_after_a_rejection(db: Database) -> None:
     shop = Shop()
     async with mail_server() as server:

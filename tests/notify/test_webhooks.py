@@ -254,6 +254,7 @@ async def test_receiver_that_returns_after_days_gets_all_changes(db: Database) -
     assert (after.failures, after.resume_at, after.dead, after.waiting) == (0, None, 0, 0)
 
 
+@pytest.mark.soak
 async def test_digest_joins_the_changes_of_its_hour_and_quiet_hours_those_of_the_night(db: Database) -> None:
     shop = Shop()
     async with (
@@ -402,6 +403,7 @@ async def test_change_signal_is_sent_like_other_changes(db: Database) -> None:
     assert got.document["text"].startswith("Change signal: birch")
 
 
+@pytest.mark.soak
 async def test_paused_subscription_sends_waiting_changes_once_it_is_resumed(db: Database) -> None:
     shop, is_well = Shop(2), False
     async with (

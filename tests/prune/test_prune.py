@@ -367,6 +367,7 @@ async def test_killed_at_random_nothing_is_lost_and_the_next_pass_goes_on(
     assert await report.check_invariants(db) == []
 
 
+@pytest.mark.soak
 async def test_a_crawl_goes_on_beside_it(db: Database, domain: Domain) -> None:
     domain = await keep(
         db, domain, keep_versions=1, keep_daily=DAY, keep_weekly=DAY, keep_monthly=DAY, keep_changes=3 * DAY

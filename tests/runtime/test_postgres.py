@@ -94,6 +94,7 @@ def test_kill_9_loses_no_committed_data(home: Path) -> None:
         assert ask(cluster, "SELECT count(*) FROM kept") == [(n + 1,)]
 
 
+@pytest.mark.soak
 def test_cluster_can_be_created_after_a_killed_attempt(home: Path) -> None:
     cluster = ensure_postgres(home, durable=False)
     cluster.stop()
@@ -146,6 +147,7 @@ def test_server_moves_to_another_port_and_stays_there(home: Path) -> None:
     assert ensure_postgres(home, durable=False).port == moved.port
 
 
+@pytest.mark.soak
 def test_reused_process_id_does_not_prevent_the_start(home: Path) -> None:
     cluster = ensure_postgres(home, durable=False)
     pid_file = home / "postgres" / str(cluster.binaries.major) / "data" / "postmaster.pid"

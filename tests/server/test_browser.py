@@ -167,6 +167,7 @@ def test_large_domain_is_shown_as_being_counted(crawled: Site, page: Page, datab
     expect(page.get_by_role("heading", level=1)).to_have_text(crawled.name)
 
 
+@pytest.mark.soak
 def test_web_ui_can_be_used_by_keyboard(crawled: Site, page: Page) -> None:
     page.goto(page.url)
     page.keyboard.press("Tab")

@@ -67,6 +67,7 @@ PATHS = {
 }
 
 
+@pytest.mark.soak
 async def test_all_requests_of_parallel_tabs_have_the_password_from_the_first_on(
     browser: Browser,
 ) -> None:

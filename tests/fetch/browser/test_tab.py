@@ -95,6 +95,7 @@ async def test_the_document_is_kept_without_scripts_and_with_all_content(browser
     )
 
 
+@pytest.mark.soak
 async def test_the_page_is_where_a_script_navigates(browser: Browser) -> None:
     outcome, _ = await rendered(browser, {"/": "<script>location.replace('/new')</script>", "/new": "<p>here"})
 

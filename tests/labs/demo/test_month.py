@@ -63,6 +63,7 @@ async def test_days_of_shifts_beat_every_page_in_turn_with_as_many_requests(data
     assert second_half.margin.weighted > 0.01
 
 
+@pytest.mark.soak
 async def test_what_is_reported_and_what_is_true_are_told_side_by_side(database_url: str) -> None:
     site = make_site(5, pages=80, start=START, days=DAYS + 5)
     async with open_database(database_url) as db:

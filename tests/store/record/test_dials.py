@@ -125,6 +125,7 @@ async def test_another_window_does_not_change_settled_importance(db: Database, p
     assert await report.check_invariants(db) == []
 
 
+@pytest.mark.soak
 async def test_links_with_weight_zero_pass_on_no_cash(db: Database) -> None:
     """All cash goes to the virtual page, which pays all pages equally."""
     told = await importance_of(

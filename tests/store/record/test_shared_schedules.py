@@ -122,6 +122,7 @@ async def due_in(db: Database, domain: Domain, n: int, *, at: datetime) -> timed
         return timedelta(seconds=(row[0] - at).total_seconds())
 
 
+@pytest.mark.soak
 async def test_duplicates_are_visited_less_often_than_their_canonical_page(db: Database, domain: Domain) -> None:
     texts = {1: LONG, 2: LONG, 3: OTHER}
     canonical, follower, _ = await shared(db, domain, texts)
@@ -344,6 +345,7 @@ async def test_urls_of_one_page_share_a_schedule_after_one_visit_each(db: Databa
     assert visits["other"] >= 2 * max(visits[path] for path in shares)
 
 
+@pytest.mark.soak
 async def test_copies_are_not_visited_at_each_change_of_their_page(db: Database, domain: Domain) -> None:
     answers = named(domain, dict.fromkeys(("guide", *COPIES), LONG))
     await visited(db, domain, answers, 0, 4)
@@ -357,6 +359,7 @@ async def test_copies_are_not_visited_at_each_change_of_their_page(db: Database,
     assert sum(visits[path] for path in shares) <= 2 * len(shares)
 
 
+@pytest.mark.soak
 async def test_copies_whose_texts_diverge_stop_sharing(db: Database, domain: Domain) -> None:
     answers = named(domain, {"guide": LONG, "guide.html": LONG})
     await visited(db, domain, answers, 0, 4)

@@ -53,6 +53,7 @@ async def test_two_hundred_pages_give_the_approximate_size_of_a_large_domain(db:
     assert abs(found.freeable_bytes - done.freed_bytes) < done.freed_bytes / 4
 
 
+@pytest.mark.soak
 async def test_a_small_domain_is_measured_exactly_and_pruning_frees_the_estimate(db: Database, domain: Domain) -> None:
     domain = await keep(db, domain)
     await live(db, domain, range(45))
