@@ -25,6 +25,9 @@ from tests.watchdog import PYTESTS, RUN, end_run
 
 OTHER_SERVER = "RECRAWL_DATABASE_URL"
 TEMPLATE = "recrawl_template"
+RUN_PREFIX = "recrawl-tests-"
+MEMORY = Path("/dev/shm")  # a file system in memory, on Linux
+MEMORY_BYTES = 4 << 30  # a run takes up to .5 GB
 MAX_ID = 60  # characters of a value in the id of a test
 LATER = """
 from alembic import op
@@ -63,7 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
     clear_after_killed_runs()
     # One folder per test run, handed to all that it starts by the environment. Not pytest's own: that is closed to
     # others, and the usual case of a folder that the server's account can reach should be the one that most tests see.
-    folder = Path(tempfile.mkdtemp(prefix="recrawl-tests-")).resolve()
+    folder = Path(tempfile.mkdtemp(prefix=RUN_PREFIX, dir=choose_runs_folder())).resolve()
     folder.chmod(0o755)
     (folder / PYTESTS).symlink_to(config._tmp_path_factory.getbasetemp())  # type: ignore[attr-defined]
     config.stash[WATCHDOG] = watch(folder)
@@ -112,9 +115,18 @@ def watch(folder: Path) -> subprocess.Popen[str]:
     )
 
 
+def choose_runs_folder() -> Path:
+    """Return where runs keep their folders: in memory if there is room, for the files of Postgres."""
+    if "TMPDIR" not in os.environ and MEMORY.is_dir() and os.access(MEMORY, os.W_OK):
+        status = os.statvfs(MEMORY)
+        if status.f_bavail * status.f_frsize > MEMORY_BYTES and not status.f_flag & os.ST_NOEXEC:
+            return MEMORY
+    return Path(tempfile.gettempdir())
+
+
 def clear_after_killed_runs() -> None:
     """Clear away after runs that were killed together with their watchdogs, as by a reset of the machine."""
-    for lock in Path(tempfile.gettempdir()).glob("recrawl-tests-*/lock"):
+    for lock in choose_runs_folder().glob(f"{RUN_PREFIX}*/lock"):
         if lock.stat().st_uid == os.geteuid():
             with try_hold_lock(lock) as is_over:
                 if is_over:
