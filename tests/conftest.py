@@ -207,9 +207,15 @@ def shared_database_url(databases: TestDatabases) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def read(shared_database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recrawl]:
+def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the RECRAWL_HOME that the module's tests share."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def read(shared_database_url: str, shared_home: Path) -> Iterator[Recrawl]:
     """Return the command on the database that the module's tests share, for tests without a `recrawl` of their own."""
-    with in_this_process(shared_database_url, tmp_path_factory.mktemp("home")) as run:
+    with in_this_process(shared_database_url, shared_home) as run:
         yield run
 
 
