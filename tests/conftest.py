@@ -211,6 +211,33 @@ def later_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
+@pytest.fixture(scope="module")
+def shared_database_url(databases: TestDatabases) -> Iterator[str]:
+    """Return the URL of a migrated database that a module's tests share: its fixtures fill it, its tests only read."""
+    with databases.lend() as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the RECRAWL_HOME that the module's tests share."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def read(shared_database_url: str, shared_home: Path) -> Iterator[Recrawl]:
+    """Return the command on the database that the module's tests share, for tests without a `recrawl` of their own."""
+    with in_this_process(shared_database_url, shared_home) as run:
+        yield run
+
+
+@pytest.fixture(scope="module")
+def shared_site() -> Iterator[Site]:
+    """Return a site of three pages that link to each other, which the module's tests share."""
+    with serving() as found:
+        yield found
+
+
 @pytest.fixture
 def recrawl(database_url: str, tmp_path: Path) -> Iterator[Recrawl]:
     """The command, run in this process on a database of its own."""

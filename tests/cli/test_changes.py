@@ -2,7 +2,6 @@
 
 import io
 import re
-from collections.abc import Iterator
 from itertools import product
 
 import pytest
@@ -10,8 +9,7 @@ from rich.console import Console
 
 from crawler.cli import marked_text, output
 from crawler.cli.pages import versions_output
-from tests.commands import Answer, Recrawl, Site, in_this_process, serving
-from tests.databases import TestDatabases
+from tests.commands import Answer, Recrawl, Site
 
 DAYS = ("2099-01-01", "2099-02-01", "2099-03-01")
 TEA = {
@@ -41,26 +39,10 @@ def crawl_on_three_days(recrawl: Recrawl, site: Site) -> None:
 
 
 @pytest.fixture(scope="module")
-def crawled_shop(databases: TestDatabases, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Recrawl, Site]]:
-    with (
-        databases.lend() as url,
-        in_this_process(url, tmp_path_factory.mktemp("home")) as recrawl,
-        serving() as site,
-    ):
-        crawl_on_three_days(recrawl, site)
-        yield recrawl, site
-
-
-@pytest.fixture
-def shop(crawled_shop: tuple[Recrawl, Site]) -> Site:
+def shop(read: Recrawl, shared_site: Site) -> Site:
     """Return a site that was crawled on three days, for tests that only read."""
-    return crawled_shop[1]
-
-
-@pytest.fixture
-def read(crawled_shop: tuple[Recrawl, Site]) -> Recrawl:
-    """Return the command on the database of the shop."""
-    return crawled_shop[0]
+    crawl_on_three_days(read, shared_site)
+    return shared_site
 
 
 @pytest.fixture

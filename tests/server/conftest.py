@@ -42,13 +42,17 @@ class Seen:
 
 @dataclass(slots=True)
 class Visitor:
-    """An HTTP client of the server. login_link: its login link.  pid: its process, 0 if it is a thread."""
+    """An HTTP client of the server.
+
+    login_link: its login link.  pid: its process, 0 if it is a thread.  csrf_tokens: the token of each session so far.
+    """
 
     address: str
     login_link: str
     pid: int = 0
     cookie: str = ""
     headers: dict[str, str] = field(default_factory=dict)
+    csrf_tokens: dict[str, str] = field(default_factory=dict)
 
     def get(self, path: str, **headers: str) -> Seen:
         return self.ask("GET", path, b"", headers)
@@ -89,10 +93,16 @@ class Visitor:
 
     def send(self, path: str, **form: str) -> Seen:
         """Submit a form with the CSRF token and return the page that it redirects to."""
-        found = CSRF_TOKEN.search(self.get("/").text)
-        assert found is not None
-        seen = self.post(path, {"csrf_token": found[1], **form})
+        seen = self.post(path, {"csrf_token": self.find_csrf_token(), **form})
         return self.get(seen.headers["location"]) if seen.status == 303 else seen
+
+    def find_csrf_token(self) -> str:
+        """Return the CSRF token of this session."""
+        if self.cookie not in self.csrf_tokens:
+            found = CSRF_TOKEN.search(self.get("/").text)
+            assert found is not None
+            self.csrf_tokens[self.cookie] = found[1]
+        return self.csrf_tokens[self.cookie]
 
 
 def _kilobytes(pid: int, account: str, what: str) -> int:
@@ -177,11 +187,30 @@ def process_visitor(database_url: str, tmp_path: Path) -> Iterator[Visitor]:
         yield visitor
 
 
-@pytest.fixture
-def crawled(recrawl: Recrawl, site: Site) -> Site:
-    """Return a site with three different pages that was crawled once."""
+@pytest.fixture(scope="module")
+def shared_anonymous(shared_database_url: str, shared_home: Path) -> Iterator[Visitor]:
+    """Return a client that is not logged in, of the database that the module's tests share."""
+    with served(shared_database_url, shared_home) as visitor:
+        yield visitor
+
+
+@pytest.fixture(scope="module")
+def reader(shared_anonymous: Visitor) -> Visitor:
+    """Return a client that is logged in, of the database that the module's tests share."""
+    assert shared_anonymous.log_in().status == 303
+    return shared_anonymous
+
+
+def crawl_three_pages(recrawl: Recrawl, site: Site) -> None:
+    """Crawl a site with three different pages once."""
     site.page("/", "/one", "/two", text="The mill by the river opens at nine and sells flour to whoever asks.")
     site.page("/one", "/two", text="Rye is sown in autumn and cut in July, before the wheat of the lower fields.")
     site.page("/two", "/", text="Bread keeps for a week in a linen bag, longer where the pantry is cold.")
     assert recrawl("crawl", site.url, "--allow-private").code == 0
+
+
+@pytest.fixture
+def crawled(recrawl: Recrawl, site: Site) -> Site:
+    """Return a site with three different pages that was crawled once."""
+    crawl_three_pages(recrawl, site)
     return site

@@ -87,7 +87,9 @@ def seen_twice(site: Site, recrawl: Recrawl) -> list[str]:
     return [f"{site.url}{path[1:]}" for path in ["/", *paths]]
 
 
-def test_crawled_text_is_escaped_on_every_page(seen_twice: list[str], site: Site, visitor: Visitor) -> None:
+def test_crawled_text_is_escaped_on_every_page_and_in_files(
+    seen_twice: list[str], site: Site, recrawl: Recrawl, visitor: Visitor, tmp_path: Path
+) -> None:
     changes = visitor.get("/changes")
     assert changes.text.count('<article class="change">') >= len(seen_twice) - 1
     assert "DROP TABLE page" in changes.words
@@ -103,6 +105,11 @@ def test_crawled_text_is_escaped_on_every_page(seen_twice: list[str], site: Site
     for page in pages:
         assert page.status == 200, page.words
         safe(page.text, address=visitor.address)
+    assert recrawl("report", "--html", str(tmp_path / "out")).code == 0
+    files = sorted((tmp_path / "out").glob("*.html"))
+    assert len(files) >= len(seen_twice) + 3
+    for file in files:
+        safe(file.read_text(encoding="utf-8"), address="http://127.0.0.1")
     assert visitor.get("/").status == 200, "no table was dropped"
 
 
@@ -123,19 +130,12 @@ def test_parameters_and_form_fields_are_escaped(crawled: Site, visitor: Visitor)
             page = visitor.send(form, url=said, name=said, pattern=said, text=said, what=said)
             assert page.status in {200, 400}, (form, said)
             safe(page.text, address=visitor.address)
+        assert visitor.get("/").status == 200
     seen = visitor.send(
         "/rules/add", url=f"{crawled.url}one", action="ignore_text", text=f"{SCRIPT[:80]}", pattern=SCRIPT
     )
     safe(seen.text, address=visitor.address)
     safe(visitor.get(f"/domain?name={crawled.name}").text, address=visitor.address)
-
-
-def test_crawled_text_is_escaped_in_files(seen_twice: list[str], recrawl: Recrawl, tmp_path: Path) -> None:
-    assert recrawl("report", "--html", str(tmp_path / "out")).code == 0
-    files = sorted((tmp_path / "out").glob("*.html"))
-    assert len(files) >= len(seen_twice) + 3
-    for file in files:
-        safe(file.read_text(encoding="utf-8"), address="http://127.0.0.1")
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,12 @@ import re
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote, urlsplit
 
+import pytest
+
 from crawler.format.values import format_bytes, format_share
 from tests.commands import Answer, Recrawl, Site
 from tests.databases import execute
-from tests.server.conftest import Visitor
+from tests.server.conftest import Visitor, crawl_three_pages
 
 
 def edited(site: Site, recrawl: Recrawl) -> None:
@@ -20,16 +22,30 @@ def edited(site: Site, recrawl: Recrawl) -> None:
     assert recrawl("crawl", site.name).code == 0
 
 
+@pytest.fixture(scope="module")
+def twice_crawled(read: Recrawl, shared_site: Site) -> Site:
+    """Return a site that was crawled, edited and crawled again, for tests that only read."""
+    crawl_three_pages(read, shared_site)
+    edited(shared_site, read)
+    return shared_site
+
+
+@pytest.fixture
+def registered(recrawl: Recrawl) -> str:
+    """Return the name of a domain that was never crawled."""
+    assert recrawl("domains", "add", "docs.example.com", "--offline").code == 0
+    return "docs.example.com"
+
+
 def figures(text: str) -> dict[str, str]:
     """Return the figures of a page by their labels."""
     found = re.findall(r"<dt>([^<]*)</dt><dd[^>]*>(.*?)</dd>", text, re.DOTALL)
     return {name: " ".join(html.unescape(re.sub("<[^>]*>", " ", value)).split()) for name, value in found}
 
 
-def test_figures_equal_those_of_the_report(crawled: Site, recrawl: Recrawl, visitor: Visitor) -> None:
-    edited(crawled, recrawl)
-    seen = visitor.get(f"/domain?name={crawled.name}")
-    (said,) = recrawl("report", crawled.name, "--json").json["domains"]
+def test_figures_equal_those_of_the_report(twice_crawled: Site, read: Recrawl, reader: Visitor) -> None:
+    seen = reader.get(f"/domain?name={twice_crawled.name}")
+    (said,) = read("report", twice_crawled.name, "--json").json["domains"]
     shown = figures(seen.text)
     assert shown["Unweighted freshness"] == format_share(said["freshness_plain"])
     assert f"{format_share(said['freshness'])} fresh, weighted by importance" in seen.words
@@ -48,14 +64,14 @@ def test_figures_equal_those_of_the_report(crawled: Site, recrawl: Recrawl, visi
     assert "Today's budget" not in seen.words  # beside the budget used today
     assert shown["Received"] == format_bytes(said["received_bytes"])
     assert shown["Bytes saved"].startswith(format_bytes(said["saved_bytes"]))
-    forecast = recrawl("plan", crawled.name, "--json").json
+    forecast = read("plan", twice_crawled.name, "--json").json
     today = next(step for step in forecast["steps"] if step["factor"] in {1.0, None})
     assert format_share(today["freshness"]) in seen.words
-    pages = recrawl("pages", crawled.name, "--json").json["pages"]
+    pages = read("pages", twice_crawled.name, "--json").json["pages"]
     for page in (page for page in pages if page["importance"] is not None and page["freshness"] is not None):
         assert f"{page['importance']:.2f} {format_share(1 - page['freshness'])}" in seen.words
 
-    home = visitor.get("/")
+    home = reader.get("/")
     assert figures(home.text)["Pages fetched"] == f"{said['fetched']:,}"
     assert f"{format_share(said['freshness'])} fresh" in home.words
 
@@ -81,18 +97,17 @@ def test_home_page_shows_next_attempt_of_unreachable_domain(
     assert "No page has been fetched yet. The next attempt is in 24 hours" in visitor.get("/").words
 
 
-def test_changes_show_differing_words_and_can_be_filtered(crawled: Site, recrawl: Recrawl, visitor: Visitor) -> None:
-    edited(crawled, recrawl)
-    seen = visitor.get("/changes")
+def test_changes_show_differing_words_and_can_be_filtered(twice_crawled: Site, read: Recrawl, reader: Visitor) -> None:
+    seen = reader.get("/changes")
     assert "<del>July</del><ins>August</ins>" in seen.text
     assert "<del>nine</del><ins>ten</ins>" in seen.text
     assert seen.text.count('<article class="change">') == 3
     assert "added" not in re.sub("<label.*?</label>", "", seen.text)
-    only = visitor.get(f"/changes?domain={crawled.name}&kind=gone")
+    only = reader.get(f"/changes?domain={twice_crawled.name}&kind=gone")
     assert only.text.count('<article class="change">') == 1
-    assert f"{crawled.url}two" in only.words
-    assert visitor.get("/changes?kind=added").text.count('<article class="change">') == 3
-    assert visitor.get("/changes?kind=moved").text.count('<article class="change">') == 0
+    assert f"{twice_crawled.url}two" in only.words
+    assert reader.get("/changes?kind=added").text.count('<article class="change">') == 3
+    assert reader.get("/changes?kind=moved").text.count('<article class="change">') == 0
 
 
 def test_changes_can_be_limited_to_a_period(site: Site, recrawl: Recrawl, visitor: Visitor) -> None:
@@ -122,26 +137,25 @@ def test_next_page_of_changes_starts_after_the_last_one(site: Site, recrawl: Rec
     assert len(shown) == len(set(shown)) == len(names) + 3 - 2, "the two other pages of the site are not linked"
 
 
-def test_page_shows_versions_and_next_visit_like_explain(crawled: Site, recrawl: Recrawl, visitor: Visitor) -> None:
-    edited(crawled, recrawl)
-    url = f"{crawled.url}one"
-    seen = visitor.get(f"/page?url={quote(url)}")
-    said = recrawl("explain", url, "--json").json
+def test_page_shows_versions_and_next_visit_like_explain(twice_crawled: Site, read: Recrawl, reader: Visitor) -> None:
+    url = f"{twice_crawled.url}one"
+    seen = reader.get(f"/page?url={quote(url)}")
+    said = read("explain", url, "--json").json
     assert seen.status == 200
     for sentence in (said["next"], said["change_rate"]):
         apart = re.sub(r" \([^)]*\)", "", sentence)  # without the relative time, which has changed meanwhile
         assert apart[1:] in re.sub(r" \([^)]*\)", "", seen.words)
     assert "Changes from version 1 to version 2" in seen.words
     assert "cut in <del>July</del><ins>August</ins>, before" in seen.text
-    beside = visitor.get(f"/page?url={quote(url)}&from=1&to=2&view=sides")
+    beside = reader.get(f"/page?url={quote(url)}&from=1&to=2&view=sides")
     assert "cut in <del>July</del>, before" in beside.text
     assert "cut in <ins>August</ins>, before" in beside.text
-    gone = visitor.get(f"/page?url={quote(crawled.url + 'two')}")
+    gone = reader.get(f"/page?url={quote(twice_crawled.url + 'two')}")
     assert "It is gone" in gone.words
-    assert "is not tracked" in visitor.get(f"/page?url={quote(crawled.url + 'nowhere')}").words
+    assert "is not tracked" in reader.get(f"/page?url={quote(twice_crawled.url + 'nowhere')}").words
 
 
-def test_missing_items_give_an_error_page(visitor: Visitor) -> None:
+def test_missing_items_give_an_error_page(reader: Visitor) -> None:
     cases = [
         ("/domain?name=nobody.example", 400, "nobody.example is not registered"),
         ("/domain", 400, "names no domain"),
@@ -156,7 +170,7 @@ def test_missing_items_give_an_error_page(visitor: Visitor) -> None:
         ("/../../etc/passwd", 404, "Page not found"),
     ]
     for path, status, sentence in cases:
-        seen = visitor.get(path)
+        seen = reader.get(path)
         assert seen.status == status, path
         assert sentence in seen.words
         assert "Traceback" not in seen.text
@@ -203,17 +217,17 @@ def test_forms_do_what_the_commands_do(crawled: Site, recrawl: Recrawl, visitor:
     assert "is not a URL of" in visitor.send("/refresh", name=name, what="http://evil.example/").words
 
 
-def test_forms_never_redirect_to_another_site(crawled: Site, visitor: Visitor) -> None:
+def test_forms_never_redirect_to_another_site(registered: str, visitor: Visitor) -> None:
     for back in ("http://evil.example/", "//evil.example/", "/\\evil.example", "javascript:alert(1)"):
-        seen = visitor.post("/refresh", {"name": crawled.name, "back": back, "csrf_token": _csrf_token(visitor)})
+        seen = visitor.post("/refresh", {"name": registered, "back": back, "csrf_token": visitor.find_csrf_token()})
         assert seen.status == 303
         assert seen.headers["location"] in {"/", "/%5Cevil.example"}, back
 
 
-def test_adding_registered_or_private_domain_is_rejected(crawled: Site, visitor: Visitor) -> None:
-    assert "is already registered" in visitor.send("/domains/add", url=crawled.url, allow_private="1").words
-    assert "enter a web address" in visitor.send("/domains/add", url=" ").words
-    assert "your own server, allow private addresses" in visitor.send("/domains/add", url="http://127.0.0.1:9").words
+def test_adding_registered_or_private_domain_is_rejected(twice_crawled: Site, reader: Visitor) -> None:
+    assert "is already registered" in reader.send("/domains/add", url=twice_crawled.url, allow_private="1").words
+    assert "enter a web address" in reader.send("/domains/add", url=" ").words
+    assert "your own server, allow private addresses" in reader.send("/domains/add", url="http://127.0.0.1:9").words
 
 
 def test_rule_can_be_previewed_added_and_removed(crawled: Site, recrawl: Recrawl, visitor: Visitor) -> None:
@@ -241,14 +255,8 @@ def test_rule_can_be_previewed_added_and_removed(crawled: Site, recrawl: Recrawl
     assert "With this rule, 1 more block is compared" in preview.words
 
 
-def _csrf_token(visitor: Visitor) -> str:
-    found = re.search(r'name="csrf_token" value="([0-9a-f]+)"', visitor.get("/").text)
-    assert found is not None
-    return found[1]
-
-
-def test_each_setting_can_be_changed_and_reset(visitor: Visitor, crawled: Site, recrawl: Recrawl) -> None:
-    name = urlsplit(crawled.url).netloc
+def test_each_setting_can_be_changed_and_reset(visitor: Visitor, registered: str, recrawl: Recrawl) -> None:
+    name = registered
 
     def shown() -> dict[str, object]:
         return dict(recrawl("domains", "show", name, "--json").json["settings"])
@@ -272,7 +280,7 @@ def test_each_setting_can_be_changed_and_reset(visitor: Visitor, crawled: Site, 
     assert shown() == usual
 
 
-def test_invalid_setting_is_rejected(visitor: Visitor, crawled: Site) -> None:
+def test_invalid_setting_is_rejected(visitor: Visitor, registered: str) -> None:
     cases = [
         ("max_depth", "-1", "not a whole number"),
         ("cookies", "perhaps", "neither yes nor no"),
@@ -282,7 +290,7 @@ def test_invalid_setting_is_rejected(visitor: Visitor, crawled: Site) -> None:
         ("", "", "choose a setting"),
     ]
     for setting, value, why in cases:
-        seen = visitor.send("/domains/set-one", name=urlsplit(crawled.url).netloc, setting=setting, value=value)
+        seen = visitor.send("/domains/set-one", name=registered, setting=setting, value=value)
         assert why in seen.words
 
 

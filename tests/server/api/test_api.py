@@ -23,7 +23,7 @@ from crawler.runtime.machine import get_search_file
 from crawler.server.api.app import RateLimit
 from tests.commands import Recrawl, Site
 from tests.patience import PATIENCE_S
-from tests.server.conftest import Seen, Visitor
+from tests.server.conftest import Seen, Visitor, crawl_three_pages
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -45,13 +45,17 @@ class Program:
         return json.loads(seen.text)
 
 
-@pytest.fixture
-def crawled(recrawl: Recrawl, site: Site) -> Site:
-    site.page("/", "/one", "/two", text="The mill by the river opens at nine and sells flour to whoever asks.")
-    site.page("/one", "/two", text="Rye is sown in autumn and cut in July, before the wheat of the lower fields.")
-    site.page("/two", "/", text="Bread keeps for a week in a linen bag, longer where the pantry is cold.")
-    assert recrawl("crawl", site.url, "--allow-private").code == 0
-    return site
+@pytest.fixture(scope="module")
+def mill(read: Recrawl, shared_site: Site) -> Site:
+    """Return a site that was crawled once, for tests that only read."""
+    crawl_three_pages(read, shared_site)
+    return shared_site
+
+
+@pytest.fixture(scope="module")
+def client(read: Recrawl, shared_anonymous: Visitor) -> Program:
+    """Return a client of the database that the module's tests share; they may ask 40 times at once with one token."""
+    return Program(shared_anonymous, read("tokens", "add", "search").out.strip())
 
 
 @pytest.fixture
@@ -67,19 +71,19 @@ def problem(seen: Seen) -> Mapping[str, Any]:
     return found
 
 
-def test_responses_equal_the_json_of_the_commands(crawled: Site, program: Program, recrawl: Recrawl) -> None:
-    changes = program.json("changes")
-    told = recrawl("changes", "--json", "--diff").json["changes"]
+def test_responses_equal_the_json_of_the_commands(mill: Site, client: Program, read: Recrawl) -> None:
+    changes = client.json("changes")
+    told = read("changes", "--json", "--diff").json["changes"]
     assert changes["items"] == told
     assert changes["next"] == str(told[-1]["position"])
-    assert [each["domain"] for each in program.json("domains")["items"]] == [crawled.name]
-    page = program.json("text", url=f"{crawled.url}one")
+    assert [each["domain"] for each in client.json("domains")["items"]] == [mill.name]
+    page = client.json("text", url=f"{mill.url}one")
     assert (page["version"], page["state"]) == (1, "fetched")
-    assert page["text"] == recrawl("show", f"{crawled.url}one", "--text").out.strip("\n")
-    [version] = program.json("versions", url=f"{crawled.url}one")["items"]
+    assert page["text"] == read("show", f"{mill.url}one", "--text").out.strip("\n")
+    [version] = client.json("versions", url=f"{mill.url}one")["items"]
     assert (version["number"], version["change"]) == (1, "added")
-    [report] = program.json("freshness")["items"]
-    assert (report["domain"], report["fetched"]) == (crawled.name, 3)
+    [report] = client.json("freshness")["items"]
+    assert (report["domain"], report["fetched"]) == (mill.name, 3)
 
 
 def test_search_builds_and_updates_its_index(crawled: Site, program: Program) -> None:
@@ -124,54 +128,52 @@ def test_index_updates_run_one_at_a_time_and_report_errors(
     assert [hit.url for hit in search(file, "rye")] == [site.url]  # the old index can still be searched
 
 
-def test_cursor_pages_through_all_items(crawled: Site, program: Program) -> None:
+def test_cursor_pages_through_all_items(mill: Site, client: Program) -> None:
     urls: list[str] = []
     after = ""
     while True:
-        answer = program.json("pages", domain=crawled.name, limit=2, text="true", **({"after": after} if after else {}))
+        answer = client.json("pages", domain=mill.name, limit=2, text="true", **({"after": after} if after else {}))
         urls += [each["url"] for each in answer["items"]]
         assert all(each["text"] for each in answer["items"])
         if answer["next"] is None:
             break
         after = answer["next"]
-    positions = [int(program.json("changes", after=n, limit=1)["next"]) for n in range(4)]
+    positions = [int(client.json("changes", after=n, limit=1)["next"]) for n in range(4)]
 
-    assert sorted(urls) == [crawled.url, f"{crawled.url}one", f"{crawled.url}two"]
+    assert sorted(urls) == [mill.url, f"{mill.url}one", f"{mill.url}two"]
     assert positions == [1, 2, 3, 3]
-    assert program.json("changes", kind="gone") == {
+    assert client.json("changes", kind="gone") == {
         "items": [],
         "next": "3",
     }  # the cursor advances even without matches
-    assert program.json("pages", domain=crawled.name)["items"][0]["text"] is None
+    assert client.json("pages", domain=mill.name)["items"][0]["text"] is None
 
 
-def test_openapi_document_is_valid_and_matches_all_responses(crawled: Site, program: Program) -> None:
-    seen = program.visitor.get("/api/v1/openapi.json")  # without a token
+def test_openapi_document_is_valid_and_matches_all_responses(mill: Site, client: Program) -> None:
+    seen = client.visitor.get("/api/v1/openapi.json")  # without a token
     document = json.loads(seen.text)
     validate(document)
     asked = {
         "/api/v1/domains": {},
         "/api/v1/changes": {},
-        "/api/v1/pages": {"domain": crawled.name, "text": "true"},
-        "/api/v1/text": {"url": f"{crawled.url}two"},
-        "/api/v1/versions": {"url": f"{crawled.url}two"},
+        "/api/v1/pages": {"domain": mill.name, "text": "true"},
+        "/api/v1/text": {"url": f"{mill.url}two"},
+        "/api/v1/versions": {"url": f"{mill.url}two"},
         "/api/v1/freshness": {},
     }
     assert asked.keys() == document["paths"].keys() - {"/api/v1/search"}, "add the new endpoint to `asked`"
     for path, given in asked.items():
         schema = document["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
         checker = Draft202012Validator(schema | {"components": document["components"]})
-        checker.validate(program.json(path.removeprefix("/api/v1/"), **given))
+        checker.validate(client.json(path.removeprefix("/api/v1/"), **given))
     operations = [methods["get"] for methods in document["paths"].values()]
     assert all(each["description"] for operation in operations for each in operation.get("parameters", [operation]))
     assert all("422" not in operation["responses"] for operation in operations)
     assert document["components"]["schemas"]["DomainReport"]["properties"]["window"]["description"] == "seconds"
-    assert document["servers"] == [{"url": program.visitor.address}]
+    assert document["servers"] == [{"url": client.visitor.address}]
 
 
-def test_request_without_valid_token_is_rejected_even_with_a_session(
-    crawled: Site, program: Program, recrawl: Recrawl
-) -> None:
+def test_request_without_valid_token_is_rejected_even_with_a_session(program: Program, recrawl: Recrawl) -> None:
     nobody = program.visitor.get("/api/v1/domains")
     wrong = Program(program.visitor, "recrawl_wrong").get("domains")
     program.visitor.log_in()
@@ -185,7 +187,7 @@ def test_request_without_valid_token_is_rejected_even_with_a_session(
     assert program.visitor.ask("POST", "/api/v1/domains", b"", {"Origin": program.visitor.address}).status == 405
 
 
-def test_invalid_request_returns_a_problem_document(crawled: Site, program: Program) -> None:
+def test_invalid_request_returns_a_problem_document(mill: Site, client: Program) -> None:
     asked: list[tuple[str, dict[str, str | int], int, str]] = [
         ("changes", {"limit": 100_000}, 400, "limit: Input should be less than or equal to 1000, not '100000'"),
         ("changes", {"after": "-1"}, 400, "after: Input should be greater than or equal to 0, not '-1'"),
@@ -195,24 +197,24 @@ def test_invalid_request_returns_a_problem_document(crawled: Site, program: Prog
         ("changes", {"since": "soon"}, 400, "since: "),
         ("changes", {"color": "red"}, 400, "color is not a parameter"),
         ("pages", {}, 400, "domain is missing"),
-        ("pages", {"domain": crawled.name, "after": "xyz"}, 400, "after: "),
-        ("text", {"url": f"{crawled.url}nothing"}, 404, "no such version"),
-        ("text", {"url": f"{crawled.url}one", "version": 2**31}, 400, "version: "),
+        ("pages", {"domain": mill.name, "after": "xyz"}, 400, "after: "),
+        ("text", {"url": f"{mill.url}nothing"}, 404, "no such version"),
+        ("text", {"url": f"{mill.url}one", "version": 2**31}, 400, "version: "),
         ("nothing", {}, 404, "openapi.json for all paths"),
     ]
     for name, given, status, words in asked:
-        found = problem(program.get(name, **given))
+        found = problem(client.get(name, **given))
         assert (found["status"], words in found["detail"]) == (status, True), found
 
 
-def test_empty_parameter_counts_as_missing_and_head_has_no_body(crawled: Site, program: Program) -> None:
-    given = {"Authorization": f"Bearer {program.token}"}
-    empty = program.json("changes", limit="", kind="", since="")
-    head = program.visitor.ask("HEAD", "/api/v1/domains", b"", given)
-    posted = program.visitor.ask("POST", "/api/v1/domains", b"", {"Origin": program.visitor.address})
+def test_empty_parameter_counts_as_missing_and_head_has_no_body(mill: Site, client: Program) -> None:
+    given = {"Authorization": f"Bearer {client.token}"}
+    empty = client.json("changes", limit="", kind="", since="")
+    head = client.visitor.ask("HEAD", "/api/v1/domains", b"", given)
+    posted = client.visitor.ask("POST", "/api/v1/domains", b"", {"Origin": client.visitor.address})
 
     assert len(empty["items"]) == 3
-    assert problem(program.get("pages", domain=""))["detail"] == "domain is missing"
+    assert problem(client.get("pages", domain=""))["detail"] == "domain is missing"
     assert (head.status, head.text, head.headers["content-type"]) == (200, "", "application/json")
     assert (problem(posted)["status"], posted.headers["allow"]) == (405, "GET")
 
