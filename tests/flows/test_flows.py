@@ -4,7 +4,6 @@ import asyncio
 import os
 import shutil
 import signal
-import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -21,9 +20,8 @@ from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority, compute_page_key
 from crawler.runtime.background_processes import ensure_tag, list_tagged
-from crawler.runtime.lifecycle import start_stack, stop_stack
+from crawler.runtime.lifecycle import start_stack
 from crawler.runtime.stack import Stack
-from crawler.settings import Settings
 from crawler.store import domains, report, subscriptions
 from crawler.store.database import Database, open_database
 from crawler.store.report import EventKind
@@ -31,9 +29,9 @@ from crawler.store.subscriptions import SubscriptionOptions
 from labs.demo.server import Remote, living_process
 from tests.cli.test_notify import hooking
 from tests.engine.crawls import crawl, recrawl, rows
-from tests.flows.stage import ENDED, ask, cancel_run, complaints, run_state, start_run
+from tests.flows.stage import ENDED, ask, cancel_run, complaints, run_state, settings_of, start_run
 from tests.flows.stage.runner import Runner
-from tests.patience import PATIENCE_S, SLOW, until
+from tests.patience import COSTLY_POLL_S, PATIENCE_S, SLOW, until
 
 pytestmark = [pytest.mark.xdist_group("stack"), SLOW]
 
@@ -44,16 +42,9 @@ T = TypeVar("T")
 
 
 @pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    home = Path(tempfile.mkdtemp(prefix="recrawl-flows-"))
-    home.chmod(0o755)
-    # A minute is longer than any test, so no lease expires here.
-    settings = Settings(home=home, database_url=None, PREFECT_API_URL=None)
-    try:
-        yield start_stack(settings, report=print)
-    finally:
-        stop_stack(settings, report=print)
-        shutil.rmtree(home)
+def stack(home: Path) -> Stack:
+    """Return the running stack, whose leases of a minute are longer than any test."""
+    return start_stack(settings_of(home), report=print)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +86,7 @@ def holder(stack: Stack, domain: Domain) -> str | None:
 
 
 def completed(stack: Stack, run: str, *, name: str = "Completed") -> dict[str, Any]:
-    until(lambda: run_state(stack.api, run) in {*ENDED, name})
+    until(lambda: run_state(stack.api, run) in {*ENDED, name}, poll_s=COSTLY_POLL_S)
     found: dict[str, Any] = ask(stack.api, f"/flow_runs/{run}")
     assert found["state_name"] == name, found["state"]["message"]
     return found
@@ -112,7 +103,7 @@ def table(markdown: str) -> dict[str, str]:
     return {row[0].strip(): row[1].strip() for row in rows[2:] if len(row) == 2}
 
 
-def test_a_recrawl_shows_what_it_did_and_where(stack: Stack, domain: Domain, site: Remote) -> None:
+def test_a_recrawl_shows_what_it_did_and_where(stack: Stack, runner: Runner, domain: Domain, site: Remote) -> None:
     run = completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
     assert run["name"] == f"recrawl {domain.authority}"
     tasks = ask(stack.api, "/task_runs/filter", {"flow_runs": {"id": {"any_": [run["id"]]}}})
@@ -128,7 +119,7 @@ def test_a_recrawl_shows_what_it_did_and_where(stack: Stack, domain: Domain, sit
     assert shown["progress"]["data"] == 100
 
     first = int(result["Added"].replace(",", ""))
-    second = completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
+    second = completed(stack, runner.run("recrawl/recrawl", domain=domain.authority))
     again = table(artifacts(stack, second["id"])["markdown"]["data"])
     assert first > 50
     assert int(again["Added"]) == 0
@@ -169,7 +160,7 @@ def log_of(stack: Stack, run: str) -> list[str]:
     def lines() -> list[str]:
         return [each["message"] for each in ask(stack.api, "/logs/filter", wanted)]
 
-    until(lambda: any("Finished in state" in line for line in lines()))
+    until(lambda: any("Finished in state" in line for line in lines()), poll_s=COSTLY_POLL_S)
     return lines()
 
 
@@ -196,7 +187,7 @@ def test_a_site_is_added_by_its_form_and_the_forms_offer_it_from_then_on(
 @pytest.mark.soak
 def test_an_invalid_setting_is_reported_with_its_field(stack: Stack, runner: Runner) -> None:
     run = runner.run("add/add", site="127.0.0.1:9", domain_settings={"target_freshness": "often"})
-    until(lambda: run_state(stack.api, run) in ENDED)
+    until(lambda: run_state(stack.api, run) in ENDED, poll_s=COSTLY_POLL_S)
 
     assert run_state(stack.api, run) == "Failed"
     said = ask(stack.api, f"/flow_runs/{run}")["state"]["message"]
@@ -258,7 +249,7 @@ def test_freshness_below_the_target_fires_its_automation(stack: Stack, runner: R
         events = ask(stack.api, "/events/filter", wanted)["events"]
         return any("below its freshness target" in each["resource"].get("prefect.resource.name", "") for each in events)
 
-    until(fired)
+    until(fired, poll_s=COSTLY_POLL_S)
 
 
 @pytest.mark.soak
@@ -276,7 +267,7 @@ def until_events(stack: Stack, name: str, domain: Domain) -> list[dict[str, Any]
         events = ask(stack.api, "/events/filter", wanted)["events"]
         return [event for event in events if event["resource"]["prefect.resource.name"] == domain.authority]
 
-    until(lambda: bool(mine()))
+    until(lambda: bool(mine()), poll_s=COSTLY_POLL_S)
     return mine()
 
 
@@ -315,7 +306,9 @@ def test_a_plan_sets_prices_enforces_quotas_and_reports_anomalous_traffic(
     (row,) = [line.strip("| ").split(" | ") for line in shown.splitlines() if f"| {domain.authority} " in line]
     assert float(row[1]) > 0
     assert row[2] == "0.25"
-    until(lambda: any(line.startswith(f"{domain.authority}: ") for line in log_of(stack, run["id"])))
+    until(
+        lambda: any(line.startswith(f"{domain.authority}: ") for line in log_of(stack, run["id"])), poll_s=COSTLY_POLL_S
+    )
     assert any(line.endswith("above its storage quota") for line in log_of(stack, run["id"]))
     assert (
         in_database(
@@ -419,7 +412,7 @@ def test_the_crawl_is_scheduled_every_few_minutes(stack: Stack) -> None:
         runs = ask(stack.api, "/flow_runs/filter", wanted)
         return [datetime.fromisoformat(run["expected_start_time"]) for run in runs if run["auto_scheduled"]]
 
-    until(lambda: len(scheduled()) > 1)
+    until(lambda: len(scheduled()) > 1, poll_s=COSTLY_POLL_S)
     first, second, *_ = scheduled()
     assert second - first <= timedelta(minutes=10)
     assert complaints(stack.home) == []
@@ -433,33 +426,32 @@ def test_an_unregistered_domain_fails_with_a_sentence(stack: Stack, runner: Runn
         return "\n".join(each["message"] for each in ask(stack.api, "/logs/filter", wanted))
 
     wanted = {"logs": {"flow_run_id": {"any_": [run]}}}
-    until(lambda: "Finished in state" in log())
+    until(lambda: "Finished in state" in log(), poll_s=COSTLY_POLL_S)
     assert run_state(stack.api, run) == "Failed"
     assert ask(stack.api, f"/flow_runs/{run}")["state"]["message"].startswith("nobody.example is not registered")
     assert "Traceback" not in log()
 
 
 @pytest.mark.soak
-def test_a_cancelled_run_gives_its_domain_back(stack: Stack, domain: Domain, site: Remote) -> None:
+def test_a_cancelled_run_gives_its_domain_back(stack: Stack, runner: Runner, domain: Domain, site: Remote) -> None:
     site.slow(2)
     run = start_run(stack.api, "recrawl/recrawl", domain=domain.authority)
-    until(lambda: holder(stack, domain) is not None)
+    until(lambda: holder(stack, domain) is not None, poll_s=COSTLY_POLL_S)
     cancel_run(stack.api, run)
     assert holder(stack, domain) is None
     site.slow(0)
-    completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
+    completed(stack, runner.run("recrawl/recrawl", domain=domain.authority))
 
 
 def test_after_a_kill_9_of_everything_the_domain_is_free_at_once(stack: Stack, domain: Domain, site: Remote) -> None:
     site.slow(2)
     run = start_run(stack.api, "recrawl/recrawl", domain=domain.authority)
-    until(lambda: holder(stack, domain) is not None)
+    until(lambda: holder(stack, domain) is not None, poll_s=COSTLY_POLL_S)
     for process in list_tagged(ensure_tag(stack.home)):
         os.kill(process.pid, signal.SIGKILL)
     assert holder(stack, domain) is not None
     site.slow(0)
-    settings = Settings(home=stack.home, database_url=None, PREFECT_API_URL=None)
-    assert start_stack(settings, report=print).api.url == stack.api.url
+    assert start_stack(settings_of(stack.home), report=print).api.url == stack.api.url
     assert run_state(stack.api, run) == "Crashed"
     assert holder(stack, domain) is None
     completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))

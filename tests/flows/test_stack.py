@@ -34,7 +34,6 @@ from crawler.runtime.machine import find_free_port, is_port_free, write_private
 from crawler.runtime.postgres.cluster import find_running_postgres
 from crawler.runtime.stack import Stack, find_running_stack, find_server, open_crawl_database, read_status
 from crawler.runtime.web_ui import create_login_link
-from crawler.settings import Settings
 from tests.flows.stage import (
     ENDED,
     STAGE,
@@ -44,11 +43,12 @@ from tests.flows.stage import (
     complaints,
     order,
     run_state,
+    settings_of,
     start_run,
     task_states,
 )
 from tests.flows.stage.intruder import OPERATIONS
-from tests.patience import PATIENCE_S, SLOW, until
+from tests.patience import COSTLY_POLL_S, PATIENCE_S, SLOW, until
 
 pytestmark = [pytest.mark.xdist_group("stack"), SLOW]
 
@@ -57,26 +57,10 @@ WORKER_PORTS = 2  # opened by Prefect's worker, one after the other
 SHARED_MEMORY = re.compile(r"/dev/shm/PostgreSQL\S*")
 
 
-@pytest.fixture(scope="module")
-def home() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="recrawl-stack-"))
-    folder.chmod(0o755)
-    yield folder
-    stop_stack(settings_of(folder), report=print)
-    assert list_tagged(ensure_tag(folder)) == []
-    assert find_running_postgres(folder) is None
-    shutil.rmtree(folder)
-
-
 @pytest.fixture
 def stack(home: Path) -> Stack:
     """Return the running stack, after restarting parts that an earlier test killed."""
     return start_stack(settings_of(home), report=print, deployments=STAGE)
-
-
-def settings_of(home: Path, **others: object) -> Settings:
-    unset = {"database_url": None, "PREFECT_API_URL": None, "PREFECT_API_AUTH_STRING": None}
-    return Settings(home=home, **unset, **others)  # type: ignore[arg-type]
 
 
 def hold_on(stack: Stack, place: Path) -> str:
@@ -87,7 +71,7 @@ def hold_on(stack: Stack, place: Path) -> str:
         assert run_state(stack.api, run) not in ENDED
         return (place / "begun").exists()
 
-    until(has_begun)
+    until(has_begun, poll_s=COSTLY_POLL_S)
     return run
 
 
@@ -107,6 +91,17 @@ def test_the_user_interface_is_there_and_advertises_nothing(stack: Stack) -> Non
     assert settings["server"]["analytics_enabled"] is False
     assert settings["server"]["ui"]["show_promotional_content"] is False
     assert ask(PrefectApi(stack.api.ui_url), "/ui-settings")["api_url"] == stack.api.url
+
+
+def test_a_scheduled_run_appears_and_starts_and_the_scheduler_is_content(stack: Stack) -> None:
+    def states() -> set[str]:
+        runs = ask(stack.api, "/flow_runs/filter", {"deployments": {"name": {"any_": ["nap"]}}})
+        return {run["state_name"] for run in runs if run["auto_scheduled"]}
+
+    until(lambda: {"Scheduled", "Completed"} <= states(), poll_s=COSTLY_POLL_S)
+    assert complaints(stack.home) == []
+    nap = ask(stack.api, "/deployments/name/nap/nap")
+    ask(stack.api, f"/deployments/{nap['id']}/pause_deployment", {})  # each of its runs takes seconds of processor time
 
 
 def target_of(stack: Stack, canary: Path) -> dict[str, Any]:
@@ -247,7 +242,7 @@ def test_a_run_cannot_choose_the_command_that_its_worker_starts(stack: Stack, tm
     canary = tmp_path / "canary"
     wish = {"parameters": {"place": str(tmp_path)}, "job_variables": {"command": f"touch {canary}"}}
     run = order(stack.api, "hold/hold", wish)
-    until(lambda: (tmp_path / "begun").exists() or run_state(stack.api, run) in ENDED)
+    until(lambda: (tmp_path / "begun").exists() or run_state(stack.api, run) in ENDED, poll_s=COSTLY_POLL_S)
     cancel_run(stack.api, run)
     assert (tmp_path / "released").exists()
     assert not canary.exists()
@@ -327,15 +322,6 @@ def impostor(port: int) -> Iterator[list[bytes]]:
         server.shutdown()
 
 
-def test_a_scheduled_run_appears_and_starts_and_the_scheduler_is_content(stack: Stack) -> None:
-    def states() -> set[str]:
-        runs = ask(stack.api, "/flow_runs/filter", {})
-        return {run["state_name"] for run in runs if run["auto_scheduled"]}
-
-    until(lambda: {"Scheduled", "Completed"} <= states())
-    assert complaints(stack.home) == []
-
-
 @pytest.mark.soak
 def test_a_cancelled_run_releases_what_it_holds(stack: Stack, tmp_path: Path) -> None:
     run = hold_on(stack, tmp_path)
@@ -346,7 +332,7 @@ def test_a_cancelled_run_releases_what_it_holds(stack: Stack, tmp_path: Path) ->
 @pytest.mark.soak
 def test_after_the_worker_and_its_runs_were_killed_the_run_counts_as_crashed(stack: Stack, tmp_path: Path) -> None:
     run = hold_on(stack, tmp_path)
-    until(lambda: task_states(stack.api, run) == ["Running"])
+    until(lambda: task_states(stack.api, run) == ["Running"], poll_s=COSTLY_POLL_S)
     for process in list_tagged(ensure_tag(stack.home)):
         if process != stack.server:
             os.kill(process.pid, signal.SIGKILL)

@@ -10,12 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from crawler.runtime.environment import PrefectApi
-from tests.patience import PATIENCE_S, until
+from crawler.settings import Settings
+from tests.patience import COSTLY_POLL_S, PATIENCE_S, until
 
 STAGE = Path(__file__).parent / "deployments" / "prefect.yaml"
 ENDED = {"Completed", "Failed", "Crashed", "Cancelled"}
 RECORD = re.compile(r"^(?=\d\d:\d\d:\d\d\.\d+ \| )", re.MULTILINE)  # the start of a record in the server's log
 FAULT = re.compile(r"Traceback|\w(Error|Exception)\b|\| (ERROR|CRITICAL)")
+
+
+def settings_of(home: Path, **others: object) -> Settings:
+    """Return the settings of a stack with its own Postgres and Prefect server."""
+    unset = {"database_url": None, "PREFECT_API_URL": None, "PREFECT_API_AUTH_STRING": None}
+    return Settings(home=home, **unset, **others)  # type: ignore[arg-type]
 
 
 def ask(api: PrefectApi, path: str, body: dict[str, Any] | None = None, **headers: str) -> Any:
@@ -91,7 +98,7 @@ def cancel_run(api: PrefectApi, run: str) -> None:
             asked_at = time.monotonic()
         return state == "Cancelled"
 
-    until(is_cancelled)
+    until(is_cancelled, poll_s=COSTLY_POLL_S)
 
 
 def ask_to_cancel(api: PrefectApi, run: str, *, again: bool) -> None:
