@@ -104,7 +104,7 @@ def table(markdown: str) -> dict[str, str]:
 
 
 def test_a_recrawl_shows_what_it_did_and_where(stack: Stack, runner: Runner, domain: Domain, site: Remote) -> None:
-    run = completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
+    run = completed(stack, runner.run("recrawl/recrawl", domain=domain.authority))
     assert run["name"] == f"recrawl {domain.authority}"
     tasks = ask(stack.api, "/task_runs/filter", {"flow_runs": {"id": {"any_": [run["id"]]}}})
     assert {task["name"] for task in tasks} == {domain.authority}

@@ -57,10 +57,19 @@ WORKER_PORTS = 2  # opened by Prefect's worker, one after the other
 SHARED_MEMORY = re.compile(r"/dev/shm/PostgreSQL\S*")
 
 
-@pytest.fixture
-def stack(home: Path) -> Stack:
-    """Return the running stack, after restarting parts that an earlier test killed."""
+@pytest.fixture(scope="module")
+def staged(home: Path) -> Stack:
+    """Return the stack as the module finds it, with the flows of the stage."""
     return start_stack(settings_of(home), report=print, deployments=STAGE)
+
+
+@pytest.fixture
+def stack(staged: Stack) -> Stack:
+    """Return the running stack, after restarting parts that an earlier test killed."""
+    settings = settings_of(staged.home)
+    found = find_running_stack(settings)
+    is_whole = found is not None and all(part.is_running for part in read_status(settings))
+    return found if found is not None and is_whole else again(staged)
 
 
 def hold_on(stack: Stack, place: Path) -> str:

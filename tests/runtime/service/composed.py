@@ -17,7 +17,8 @@ import yaml
 
 from crawler.runtime.environment import PrefectApi
 from crawler.runtime.machine import find_free_port
-from tests.patience import PATIENCE_S, until
+from crawler.runtime.service.health import get_heartbeat_file
+from tests.patience import COSTLY_POLL_S, PATIENCE_S, until
 
 DEPLOYMENTS = Path(__file__).parents[3] / "deployments"
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOYMENTS / "compose" / "compose.yaml").read_text())
@@ -121,7 +122,9 @@ class Place:
             )
         running = Running(process, log)
         try:
-            until(lambda: running.lives() and self.is_well(service, name))
+            if service == "worker":  # the check is a process of a second, and false before this is there
+                until(lambda: running.lives() and get_heartbeat_file(self.home(name)).exists())
+            until(lambda: running.lives() and self.is_well(service, name), poll_s=COSTLY_POLL_S)
             yield running
         finally:
             running.end()

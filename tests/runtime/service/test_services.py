@@ -25,7 +25,7 @@ from crawler.runtime.machine import find_free_port
 from labs.demo.server import Remote, living_process
 from tests.databases import execute
 from tests.flows.stage import ENDED, ask, run_state, start_run
-from tests.patience import SLOW, until
+from tests.patience import COSTLY_POLL_S, SLOW, until
 from tests.runtime.service.composed import Place, Running
 
 DEPLOYMENTS = Path(__file__).parents[3] / "deployments" / "prefect.yaml"
@@ -109,8 +109,8 @@ def test_worker_crawls_and_shuts_down_cleanly(deployed: Place, site: Remote) -> 
         added = deployed.run("worker", "recrawl", "domains", "add", site.url, "--allow-private", "--delay", "0.2")
         assert added.returncode == 0, added.stderr
         run = start_run(deployed.api, "crawl/crawl")
-        until(lambda: run_state(deployed.api, run) in {"Running", *ENDED})
-        until(lambda: visits(deployed) > 3)
+        until(lambda: run_state(deployed.api, run) in {"Running", *ENDED}, poll_s=COSTLY_POLL_S)
+        until(lambda: rows(deployed, "SELECT coalesce(sum(visits), 0) FROM report_page") > 3, poll_s=COSTLY_POLL_S)
 
         assert worker.end() == 0
 
@@ -119,11 +119,6 @@ def test_worker_crawls_and_shuts_down_cleanly(deployed: Place, site: Remote) -> 
     assert json.loads(held.stdout)["rows"] == [{"holder": None}]
     lines = worker.log.read_text().splitlines()
     assert [line for line in lines if not line.startswith("{")] == []
-
-
-def visits(place: Place) -> int:
-    done = place.run("worker", "recrawl", "db", "sql", "SELECT sum(visits) AS n FROM report_page", "--json")
-    return int(json.loads(done.stdout)["rows"][0]["n"] or 0)
 
 
 @pytest.mark.soak
@@ -152,7 +147,7 @@ def test_changes_of_a_finished_run_are_delivered(deployed: Place, site: Remote) 
         added = deployed.run("worker", "recrawl", "domains", "add", site.url, "--allow-private", "--max-pages", "20")
         assert added.returncode == 0, added.stderr
         run = start_run(deployed.api, "crawl/crawl", pages=12)
-        until(lambda: worker.lives() and run_state(deployed.api, run) in ENDED)
+        until(lambda: worker.lives() and run_state(deployed.api, run) in ENDED, poll_s=COSTLY_POLL_S)
         own = f"http://127.0.0.1:{deployed.ports['9464 counting']}"
         found = dict(values_at(f"{own}/metrics"))
         alive = urllib.request.urlopen(f"{own}/alive").status
@@ -220,7 +215,7 @@ def test_workers_continue_while_one_is_killed_and_the_server_is_down(
         assert "no Prefect server responds" in away.stdout
 
         wanted = SITES * PAGES
-        until(lambda: rows(several, "SELECT count(*) FROM page WHERE version > 0") >= wanted)
+        until(lambda: rows(several, "SELECT count(*) FROM page WHERE version > 0") >= wanted, poll_s=COSTLY_POLL_S)
         with deployed.running("prefect"):  # it is back before the workers are stopped
             assert [workers[n].end() for n in survivors] == [0, 0]
 
