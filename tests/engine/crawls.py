@@ -102,6 +102,8 @@ async def answering(respond: Callable[[str], bytes]) -> AsyncIterator[str]:
                 writer.write(respond((await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)[1].decode()))
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:  # a handler that waits is canceled when the loop ends
             writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", next_port())

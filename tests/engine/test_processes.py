@@ -53,6 +53,8 @@ class Site:
                 writer.write(page(target))
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:  # a handler that waits is canceled when the loop ends
             writer.close()
 
     @property
