@@ -109,9 +109,8 @@ def make_patch(values: Mapping[str, Any]) -> SettingsPatch:
 
 def parse_field(setting: Setting, text: str) -> Any:
     """Parse the value of a setting in a form. Raises BadInput, with the label of the field."""
-    parse = _parse_number if setting.kind in {SettingKind.COUNT, SettingKind.NUMBER} else parse_text
     try:
-        return parse(setting, text)
+        return parse_text(setting, text)
     except ValueError as error:
         raise BadInput(f"{setting.label}: {error}") from error
 
@@ -133,7 +132,9 @@ def _parse_number(setting: Setting, text: str) -> int | float:
 
 
 def parse_text(setting: Setting, text: str) -> Any:
-    """Parse the value of a setting that is not a bounded number. Raises ValueError."""
+    """Parse the value of a setting, one of them if it is a list. Raises ValueError."""
+    if setting.kind in {SettingKind.COUNT, SettingKind.NUMBER}:
+        return _parse_number(setting, text)
     if setting.kind in PARSERS:
         return PARSERS[setting.kind](text)
     if setting.kind is SettingKind.FLAG:

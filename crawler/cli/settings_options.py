@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from crawler.app.settings import PARSERS, SETTINGS, Setting, SettingKind, SettingsPatch, make_patch, parse_text
+from crawler.app.settings import SETTINGS, Setting, SettingKind, SettingsPatch, make_patch, parse_text
 from crawler.cli import values
 
 PANELS = {False: "Domain settings", True: "Page importance"}
@@ -59,8 +59,6 @@ def _make_option(setting: Setting) -> Any:
     kwargs: dict[str, Any] = {"help": setting.help, "rich_help_panel": PANELS[setting.is_about_importance]}
     if metavar:
         kwargs["metavar"] = metavar
-    if setting.kind in {SettingKind.COUNT, SettingKind.NUMBER}:
-        kwargs |= {"min": setting.min_value, "max": setting.max_value}
-    elif setting.kind in PARSERS or setting.kind is SettingKind.TEXT or setting.explain_problem is not None:
+    if setting.kind is not SettingKind.FLAG:
         kwargs["parser"] = values.make_typer_parser(partial(parse_text, setting))
     return typer.Option(words, **kwargs)

@@ -235,7 +235,7 @@ def test_what_is_important_in_a_domain_is_a_setting(recrawl: Recrawl) -> None:
         ("--boost", "docs", "the pattern 'docs' must begin with '/', '*' or 're:'"),
         ("--boost-factor", "0", "'0' is not above 0"),
         ("--boost-factor", "1e308", "'1e308' is above 1,000,000"),
-        ("--url-weight", "2", "less than or equal to 1"),
+        ("--url-weight", "2", "'2' is not a number from 0 to 1"),
     ],
 )
 def test_an_order_that_is_none_is_one_line(recrawl: Recrawl, option: str, value: str, complaint: str) -> None:

@@ -78,6 +78,20 @@ def test_every_option_has_a_help_text() -> None:
     assert [f"{' '.join(path)}: {parameter.name}" for path, parameter in options if not parameter.help] == []
 
 
+def test_option_names_are_whole_on_80_columns(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    cut = []
+    for path, found in ALL.items():
+        assert main([*path, "--help"]) == 0
+        shown = capsys.readouterr().out.split()
+        names = [name for parameter in found.params for name in (*parameter.opts, *parameter.secondary_opts)]
+        cut += [f"{' '.join(path)} {name}" for name in names if name.startswith("--") and name not in shown]
+
+    assert cut == []
+
+
 def test_what_reads_the_clock_can_be_given_another_instant() -> None:
     with_at = {" ".join(path) for path, found in ALL.items() if "at" in {p.name for p in found.params}}
 
