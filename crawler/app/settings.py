@@ -132,7 +132,7 @@ def _parse_number(setting: Setting, text: str) -> int | float:
 
 
 def parse_text(setting: Setting, text: str) -> Any:
-    """Parse the value of a setting, one of them if it is a list. Raises ValueError."""
+    """Parse the value of a setting, or one of its texts if it is a list. Raises ValueError."""
     if setting.kind in {SettingKind.COUNT, SettingKind.NUMBER}:
         return _parse_number(setting, text)
     if setting.kind in PARSERS:
