@@ -85,10 +85,14 @@ async def _audit_domain(db: Database, domain: Domain, budget: int | None, *, at:
 async def _compute_sample_size(db: Database, domain: Domain, budget: int | None, *, at: datetime) -> int:
     """Return the number of pages to draw: AUDIT_SHARE of the budget or of yesterday's requests, at most MAX_DRAWN.
 
-    At least one, unless the domain is paused or its budget is 0.
+    A small budget has a draw on some days only; without a budget, there is at least one each day. None are drawn if the
+    domain is paused.
     """
-    if domain.paused or budget == 0:
+    if domain.paused:
         return 0
-    yesterday = at.astimezone(UTC).date() - timedelta(days=1)
-    requests = budget if budget is not None else await plan.count_requests(db, domain, day=yesterday)
-    return min(max(int(AUDIT_SHARE * requests), 1), MAX_DRAWN)
+    today = at.astimezone(UTC).date()
+    if budget is None:
+        requests = await plan.count_requests(db, domain, day=today - timedelta(days=1))
+        return min(max(int(AUDIT_SHARE * requests), 1), MAX_DRAWN)
+    before, after = (int(AUDIT_SHARE * budget * day) for day in (today.toordinal(), today.toordinal() + 1))
+    return min(after - before, MAX_DRAWN)

@@ -18,6 +18,7 @@ from crawler.engine.coordinator import CrawlLimits
 from crawler.engine.resources import CrawlResources, open_resources
 from crawler.engine.shift import ShiftHooks, run_shift
 from crawler.engine.stats import LeaseResult
+from crawler.planner.audit import audit_domains
 from crawler.planner.plan import plan_domains
 from crawler.runtime.postgres.cluster import borrow_postgres, ensure_postgres
 from crawler.settings import Settings
@@ -143,6 +144,8 @@ async def replay(db: Database, history: SiteHistory, plan: Plan, *, progress: Ca
                 runs.append(await _run(db, resources, site, domain, settings=settings, at=at))
                 progress(runs[-1])
                 await _plan(db, domain, settings=settings, at=at)
+                if (n + 1) % plan.runs_a_day == 0:
+                    await audit_domains(db, at=at, only=domain)
                 found = await report.read_domain_report(db, domain, at=at, window=DAY)
                 if (n + 1) % plan.runs_a_day or found is None:
                     continue

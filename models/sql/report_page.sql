@@ -22,13 +22,13 @@ SELECT d.id AS domain_id,
             WHEN f.state = 'fetched' AND p.version > 0 AND h.effective_recall IS NULL  -- Postgres inlines it
             THEN page_freshness(g.a + p.rate_a, g.b + p.rate_b,
                                 activity_gap(greatest(now(), s.last_visit_at), s.activity_at, s.activity_ahead,
-                                         p.last_good_at))
+                                         p.last_good_at), coalesce(k.calibration, 1))
             WHEN f.state = 'fetched' AND p.version > 0
             THEN page_freshness(g.a + p.rate_a, g.b + p.rate_b,
                                 signal_gap(activity_gap(greatest(now(), s.last_visit_at), s.activity_at,
                                                    s.activity_ahead, p.last_good_at),
                                           p.signals,
-                                          h.recall, h.noise, h.effective_recall, g.a + p.rate_a, g.b + p.rate_b))
+                                          h.recall, h.noise, h.effective_recall, g.a + p.rate_a, g.b + p.rate_b), coalesce(k.calibration, 1))
             END AS freshness,
        (g.a + p.rate_a) / (g.b + p.rate_b) AS changes_per_day,
        p.version,
@@ -54,6 +54,9 @@ SELECT d.id AS domain_id,
   LEFT JOIN (SELECT domain_id, array_agg(recall ORDER BY no) AS recall, array_agg(noise ORDER BY no) AS noise,
                     max(effective_recall) AS effective_recall
                FROM domain_source GROUP BY domain_id) h ON h.domain_id = d.id
+  LEFT JOIN (SELECT domain_id, (1 + sum(found))::float8 / (1 + sum(expected)) AS calibration FROM calibration
+              WHERE day >= (now() AT TIME ZONE 'UTC')::date - 14
+              GROUP BY domain_id) k ON k.domain_id = d.id
   JOIN page p ON p.domain_id = d.id
   JOIN prior g ON g.domain_id = d.id AND g.no = p.prior_no
   JOIN frontier f ON f.domain_id = d.id AND f.key = p.key

@@ -59,14 +59,14 @@ FETCH_FIRST = """
     UPDATE frontier SET request_reason = %(request_reason)s, due_at = NULL
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND state = 'unfetched'
 """
-# A dead link may have been published before its page. While a list names it, it is revisited after a quarter of its
-# wait, at most 30 days.
+# A dead link may have been published before its page. One that a list names is revisited after a quarter of its wait, at
+# most 30 days; if these have passed, at once.
 RETRY_GONE = """
-    UPDATE frontier f SET due_at = %(at)s, request_reason = %(request_reason)s
-      FROM page p
+    UPDATE frontier f SET due_at = greatest(x.retry_at, %(at)s), request_reason = %(request_reason)s
+      FROM page p,
+           LATERAL (SELECT least(f.due_at - p.last_visit_at, interval '120 days') / 4 + p.last_visit_at AS retry_at) x
      WHERE f.domain_id = %(domain_id)s AND f.key = ANY(%(keys)s) AND f.state = 'gone' AND f.request_reason = 0
-       AND f.due_at > %(at)s AND p.domain_id = %(domain_id)s AND p.key = f.key AND p.version = 0
-       AND 4 * (%(at)s - p.last_visit_at) >= least(f.due_at, p.last_visit_at + interval '120 days') - p.last_visit_at
+       AND f.due_at > greatest(x.retry_at, %(at)s) AND p.domain_id = %(domain_id)s AND p.key = f.key AND p.version = 0
 """
 KNOWN_LISTS = "SELECT key FROM url_list WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s)"
 COUNT_FEEDS = "SELECT count(*) FROM url_list WHERE domain_id = %(domain_id)s AND found_by = 'page'"

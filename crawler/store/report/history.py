@@ -7,7 +7,7 @@ from datetime import datetime
 from crawler.core.domain import Domain
 from crawler.core.visit.visit import State
 from crawler.store.database import PREFER_KEY_LOOKUPS, Database
-from crawler.store.report.expressions import IMPORTANCE, PAGE_TABLES
+from crawler.store.report.expressions import CALIBRATION, IMPORTANCE, PAGE_TABLES
 from crawler.store.report.freshness import read_stored_ranking
 from crawler.store.rows import fetch_number, fetch_values
 
@@ -52,10 +52,11 @@ FRESHNESS_OVER_TIME = f"""
            sum(s.stands_for * s.importance * v.fresh) / nullif(sum(s.stands_for * s.importance), 0) AS freshness,
            sum(s.stands_for * v.fresh) / sum(s.stands_for) AS freshness_plain
       FROM domain_state d
-     CROSS JOIN LATERAL (SELECT i.at, activity_ahead(d.activity_at, d.activity_ahead, i.at) AS ahead
+     CROSS JOIN LATERAL (SELECT i.at, activity_ahead(d.activity_at, d.activity_ahead, i.at) AS ahead,
+                                {CALIBRATION.format(at="i.at")} AS calibration
                            FROM unnest(%(instants)s::timestamptz[]) AS i(at)) t
      CROSS JOIN sampled s
-     CROSS JOIN LATERAL (SELECT page_freshness(s.a, s.b, gap) AS fresh
+     CROSS JOIN LATERAL (SELECT page_freshness(s.a, s.b, gap, t.calibration) AS fresh
                            FROM (SELECT make_interval(secs => greatest(0,
                                             date_part('epoch', t.at - l.at)  -- in site activity
                                             + 86400 * (CASE WHEN cardinality(d.activity_at) = 0 THEN 0 ELSE

@@ -1,4 +1,4 @@
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -72,7 +72,7 @@ async def test_freshness_in_sql_equals_freshness_in_core(db: Database, a: float,
 
     found = await numbers(db, "SELECT page_freshness(%(a)s, %(b)s, %(unseen)s)", {"a": a, "b": b, "unseen": unseen})
 
-    assert found == pytest.approx(float(compute_fresh_chance(a, b, unseen / DAY)), rel=1e-6, abs=1e-200)
+    assert found == pytest.approx(float(compute_fresh_chance(a, b, unseen / DAY)), rel=1e-6, abs=1e-15)
 
 
 async def test_pages_are_sorted_by_importance_with_mean_one(db: Database, domain: Domain) -> None:
@@ -109,6 +109,29 @@ async def test_freshness_falls_without_visits(db: Database, domain: Domain) -> N
     assert now.freshness == pytest.approx(1, abs=0.01)
     assert later.freshness_plain == pytest.approx((10 / 50) ** 0.5, rel=0.01)  # the prior, 40 days on
     assert later.freshness == pytest.approx(later.freshness_plain, rel=0.01)  # all these pages are still equal
+
+
+async def test_reported_freshness_follows_the_changes_that_visits_found_in_two_weeks(
+    db: Database, domain: Domain
+) -> None:
+    await walked(db, domain)
+    now = datetime.now(UTC)
+    usual = await report.read_domain_report(db, domain, at=now, window=DAY)
+    async with db.transaction() as connection:
+        days = [(domain.id, now.date() - timedelta(days=ago), 9, 3, found) for ago, found in ((15, 90), (2, 1), (1, 0))]
+        await connection.cursor().executemany("INSERT INTO calibration VALUES (%s, %s, false, %s, %s, %s, 1)", days)
+
+    found = await report.read_domain_report(db, domain, at=now, window=DAY)
+    past = await report.read_freshness_history(db, domain, instants=[now])
+    in_view = await numbers(db, "SELECT avg(freshness) FROM report_page WHERE domain_id = %(id)s", {"id": domain.id})
+
+    assert usual is not None
+    assert found is not None
+    assert usual.freshness_plain is not None
+    stale = (1 - usual.freshness_plain) * (1 + 1) / (1 + 6)
+    assert found.freshness_plain == pytest.approx(1 - stale)
+    assert past[0].freshness_plain == pytest.approx(1 - stale, rel=1e-3)
+    assert in_view == pytest.approx(1 - stale, rel=1e-3)
 
 
 async def test_the_report_counts_the_visits_of_the_window(db: Database, domain: Domain) -> None:
