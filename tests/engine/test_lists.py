@@ -217,6 +217,23 @@ async def test_a_link_that_led_nowhere_is_tried_again_once_a_sitemap_names_it(db
         await holds(db)
 
 
+async def test_a_dead_link_is_tried_again_soon_though_the_sitemap_named_it_earlier(db: Database) -> None:
+    front = text("the front page of a harbour town", "/island")
+    async with scripted(db, {"/": front, "/maps.xml": sitemap("/ships"), "/ships": SHIPS}) as (site, domain):
+        site.pages["/robots.txt"] = robots(f"{domain.root}maps.xml")
+        await site.crawl(db, at=START)
+        site.pages["/maps.xml"] = sitemap("/ships", "/island")
+        await site.crawl(db, at=START + 2 * DAY)
+        site.pages["/island"] = ISLAND
+        await site.crawl(db, at=START + 3 * DAY)
+        too_early = (await states(db, domain))["/island"]
+
+        await site.crawl(db, at=START + 14 * DAY)
+
+        assert (too_early, (await states(db, domain))["/island"]) == ("gone", "fetched")
+        await holds(db)
+
+
 async def test_lists_keep_to_the_limits_of_the_domain(db: Database) -> None:
     async with scripted(db, {"/": HOME, "/ships": SHIPS}) as (site, domain):
         site.pages["/robots.txt"] = robots(f"{domain.root}maps.xml")
@@ -362,7 +379,7 @@ async def test_reports_say_what_lists_are_and_what_they_brought(
         of_list = shown("explain", f"{domain.root}maps.xml")
         assert "List sitemap, listed in robots.txt: 1 URL" in of_list
         assert "a read with new entries has the value of 1 page visits" in of_list
-        assert "Dated 2025-06-01" in shown("explain", f"{domain.root}light")
+        assert "Dates 2025-06-01" in shown("explain", f"{domain.root}light")
         assert "fetched (sitemap)" in shown("pages", domain.authority)
         document = json_of(command("report", domain.authority, "--json", database_url=database_url, home=tmp_path))
         assert document["domains"][0]["lists"][0]["new_pages"] == 1

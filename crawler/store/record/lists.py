@@ -59,14 +59,16 @@ FETCH_FIRST = """
     UPDATE frontier SET request_reason = %(request_reason)s, due_at = NULL
      WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s) AND state = 'unfetched'
 """
-# A dead link may have been published before its page. One that a list names is revisited after a quarter of its wait, at
-# most 30 days; if these have passed, at once.
+# A dead link may have been published before its page. One that a list names is revisited after a quarter of its wait,
+# at most 30 days; if these have passed, at once.
 RETRY_GONE = """
-    UPDATE frontier f SET due_at = greatest(x.retry_at, %(at)s), request_reason = %(request_reason)s
-      FROM page p,
-           LATERAL (SELECT least(f.due_at - p.last_visit_at, interval '120 days') / 4 + p.last_visit_at AS retry_at) x
-     WHERE f.domain_id = %(domain_id)s AND f.key = ANY(%(keys)s) AND f.state = 'gone' AND f.request_reason = 0
-       AND f.due_at > greatest(x.retry_at, %(at)s) AND p.domain_id = %(domain_id)s AND p.key = f.key AND p.version = 0
+    UPDATE frontier f SET due_at = x.retry_at, request_reason = %(request_reason)s
+      FROM (SELECT o.key, greatest(%(at)s,
+                       p.last_visit_at + least(o.due_at - p.last_visit_at, interval '120 days') / 4) AS retry_at
+              FROM frontier o JOIN page p ON p.domain_id = %(domain_id)s AND p.key = o.key
+             WHERE o.domain_id = %(domain_id)s AND o.key = ANY(%(keys)s) AND o.state = 'gone'
+               AND o.request_reason = 0 AND p.version = 0) x
+     WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.due_at > x.retry_at
 """
 KNOWN_LISTS = "SELECT key FROM url_list WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s)"
 COUNT_FEEDS = "SELECT count(*) FROM url_list WHERE domain_id = %(domain_id)s AND found_by = 'page'"
