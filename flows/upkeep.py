@@ -46,7 +46,7 @@ async def audit(domain: str = "", at: str = "") -> dict[str, int]:
         get_run_logger().warning("%s", off.sentence)
         names = ("expected_fresh", "found_fresh", "deviations")
         figures = {"visits": off.agreement.visits} | {name: getattr(off.agreement, name) for name in names}
-        # A finding of audits means that the reported freshness is wrong; one of scheduled visits, that pages change
+        # A finding of audits means that the predicted freshness is wrong; one of scheduled visits, that pages change
         # more or less often than estimated.
         event = "recrawl.calibration.off" if off.by_chance else "recrawl.estimates.off"
         emit(event, off.name, figures, kind="calibration")
@@ -65,7 +65,7 @@ def render_audits(audits: Sequence[reports.DomainAudit]) -> str:
     off = reports.list_findings(audits)
     lines += [f"\n{each.sentence}." for each in off]
     if not off:
-        lines.append("\nThe reported freshness and the change-rate estimates agree with what visits found.")
+        lines.append("\nThe predicted freshness and the change-rate estimates agree with what visits found.")
     return "\n".join(lines)
 
 

@@ -28,10 +28,11 @@ class DomainAudit:
 
 @dataclass(frozen=True, slots=True)
 class AuditFinding:
-    """A report that disagrees with what visits found. name: the domain, or ALL.
+    """A prediction that disagrees with what visits found. name: the domain, or ALL.
 
-    by_chance: whether audit visits, to pages drawn at random, show that the reported freshness is wrong. Otherwise
-    scheduled visits show that the freshness expected at these visits is wrong.
+    by_chance: whether audit visits, to pages drawn at random, show that the freshness predicted for all pages is wrong.
+    Otherwise scheduled visits show that the freshness predicted at these visits is wrong. Reports may be right all the
+    same, because they are calibrated.
     """
 
     name: str
@@ -42,7 +43,7 @@ class AuditFinding:
     def sentence(self) -> str:
         """Return the finding as a sentence for users."""
         agreement = self.agreement
-        what = "The freshness reported" if self.by_chance else "The freshness expected at scheduled visits"
+        what = "The freshness predicted" if self.by_chance else "The freshness predicted at scheduled visits"
         return (
             f"{what} for {self.name} is wrong: of {agreement.visits:,} {'audit' if self.by_chance else 'scheduled'} "
             f"visits, {_format_percent(agreement.expected_fresh)} were expected to find a fresh copy, and "
@@ -56,7 +57,7 @@ async def audit_domains(db: Database, *, at: datetime, only: Domain | None = Non
 
 
 def list_findings(audits: Sequence[DomainAudit]) -> list[AuditFinding]:
-    """Return reports that are wrong, those shown by audits first, for each domain and for all together."""
+    """Return predictions that are wrong, those shown by audits first, for each domain and for all together."""
     by_audits = [each.calibration.audits for each in audits]
     by_schedule = [each.calibration.scheduled for each in audits]
     return _list_wrong(audits, by_audits, by_chance=True) + _list_wrong(audits, by_schedule, by_chance=False)

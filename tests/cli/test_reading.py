@@ -168,7 +168,7 @@ def test_an_audit_draws_pages_once_a_day_and_reports_inaccuracies(
     assert first["audits"]["expected_fresh"] is None
     assert (done["visits"], done["unchanged"]) == (1, 1)
     assert off.code == 1
-    assert f"The freshness reported for {crawled.name} is wrong: of 4 audit visits, 100%" in off.err
+    assert f"The freshness predicted for {crawled.name} is wrong: of 4 audit visits, 100%" in off.err
     assert (finding["name"], finding["by_chance"], finding["found_fresh"]) == (crawled.name, True, 0.5)
 
 

@@ -122,7 +122,7 @@ async def test_a_freshness_report_that_is_off_is_found_out_and_told(db: Database
     assert off[ALL].agreement.visits == 200
     told = render_audits(found)
     assert "| rosy.test | 0 | 100 | 70% | 40% | 0 | - | - |" in told
-    assert "The freshness reported for rosy.test is wrong" in told
+    assert "The freshness predicted for rosy.test is wrong" in told
     assert "reported for fair.test" not in told
     assert f"| {idle.authority} | 0 | 0 | - | - | 0 | - | - |" in told
     assert "agree with what visits found" in render_audits([each for each in found if each.domain.id != rosy.id])

@@ -174,7 +174,7 @@ def _show_report_table(
         if each.withheld:
             remark(f"{each.domain}: {format_count(each.withheld, 'page')}{WITHHELD_NOTE}")
         if calibration.audits.is_off or calibration.scheduled.is_off:
-            remark(f"{each.domain}: the reported freshness is inaccurate; for details: recrawl report {each.domain}")
+            remark(f"{each.domain}: the predicted freshness is inaccurate; for details: recrawl report {each.domain}")
 
 
 def _format_report_row(domain_report: reports.DomainReport, calibration: reports.Calibration) -> dict[str, str]:
