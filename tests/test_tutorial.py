@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 from crawler.runtime.machine import find_free_port
+from crawler.runtime.stack import open_crawl_database
+from tests.flows.stage import settings_of
 from tests.patience import PATIENCE_S, SLOW
 
 TUTORIAL = Path(__file__).parents[1] / "docs" / "tutorial.md"
@@ -29,15 +31,17 @@ def test_every_command_of_the_tutorial_does_what_it_says(tmp_path: Path) -> None
     port = find_free_port("tutorial")
     beside_python = str(Path(sys.executable).parent)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("RECRAWL_", "PREFECT_"))}
-    done = subprocess.run(
-        ["bash", "-c", commands(port)],
-        cwd=tmp_path,
-        env=kept | {"PATH": os.pathsep.join([beside_python, os.environ["PATH"]])},
-        capture_output=True,
-        text=True,
-        timeout=2 * PATIENCE_S,
-        check=False,
-    )
+    # The embedded Postgres is not started and stopped for each command, which takes most of the time.
+    with open_crawl_database(settings_of(tmp_path / "copy")):
+        done = subprocess.run(
+            ["bash", "-c", commands(port)],
+            cwd=tmp_path,
+            env=kept | {"PATH": os.pathsep.join([beside_python, os.environ["PATH"]])},
+            capture_output=True,
+            text=True,
+            timeout=2 * PATIENCE_S,
+            check=False,
+        )
 
     said = done.stdout
     assert done.returncode == 0, done.stderr

@@ -100,6 +100,7 @@ async def test_search_with_slow_index_reports_so_and_continues_in_background(
     forget()
 
 
+@pytest.mark.soak  # tests/test_extras.py covers it with the other extras
 def test_without_the_sdk_the_command_says_what_to_install() -> None:
     program = """if True:
         import sys
