@@ -1,9 +1,9 @@
 """Without an extra, what needs it says in one line which extra that is and how to install it."""
 
+import json
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,17 +12,29 @@ import pytest
 from crawler import extras
 from crawler.engine.rendering.browsers import BrowserSource
 from crawler.extras import EXTRAS, LOCKED_EXTRAS, PROJECT, build_install_command
-from tests.commands import environ
+from tests.commands import Done
 from tests.databases import TestDatabases
 from tests.patience import PATIENCE_S
 
 WHEEL = "file:///srv/recrawl-0.1.0-py3-none-any.whl"
 SCRIPT = f"""
-import sys
+import json, shlex, sys
+from pathlib import Path
 sys.modules.update(dict.fromkeys({sorted(set().union(*EXTRAS.values()))!r}))  # so that importing them fails
-from crawler.cli import main
-sys.exit(main())
+from tests.commands import in_this_process
+url, home, *commands = sys.argv[1:]
+with in_this_process(url, Path(home)) as recrawl:
+    found = [recrawl(*shlex.split(words)) for words in commands]
+print(json.dumps([(done.code, done.out, done.err) for done in found]))
 """
+LACKING = {
+    "mcp": "mcp",
+    "export a.test --format parquet --to pages.parquet": "parquet",
+    "export a.test --format markdown --to pages": "markdown",
+    "export a.test --chunks": "markdown",
+    "sync index.db": "markdown",
+}
+WORKING = ("--help", "report", "export a.test")
 RUN = "is not installed: run `"
 
 
@@ -32,50 +44,35 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def database_url(databases: TestDatabases, home: Path) -> Iterator[str]:
+def done(databases: TestDatabases, home: Path) -> dict[str, Done]:
+    """Return how the commands end where no extra is installed; one process runs all of them."""
+    wanted = ["domains add a.test --offline", *LACKING, *WORKING]
     with databases.lend() as url:
-        assert recrawl("domains add a.test --offline", url, home).returncode == 0
-        yield url
+        process = subprocess.run(
+            [sys.executable, "-c", SCRIPT, url, home, *wanted],
+            cwd=home,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_S,
+        )
+    assert process.returncode == 0, process.stderr
+    return {words: Done(*each) for words, each in zip(wanted, json.loads(process.stdout), strict=True)}
 
 
-def recrawl(words: str, url: str | None, home: Path) -> "subprocess.CompletedProcess[str]":
-    """Run a command where no extra is installed."""
-    return subprocess.run(
-        [sys.executable, "-c", SCRIPT, *shlex.split(words)],
-        env=environ(url, home),
-        cwd=home,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_S,
-    )
+@pytest.mark.parametrize("words", LACKING)
+def test_a_command_names_the_extra_that_it_lacks(words: str, done: dict[str, Done], home: Path) -> None:
+    extra, found = LACKING[words], done[words]
 
-
-@pytest.mark.parametrize(
-    ("words", "extra"),
-    [
-        ("mcp", "mcp"),
-        ("export a.test --format parquet --to pages.parquet", "parquet"),
-        ("export a.test --format markdown --to pages", "markdown"),
-        ("export a.test --chunks", "markdown"),
-        ("sync index.db", "markdown"),
-    ],
-)
-def test_a_command_names_the_extra_that_it_lacks(words: str, extra: str, database_url: str, home: Path) -> None:
-    done = recrawl(words, database_url, home)
-
-    assert (done.returncode, done.stdout) == (1, "")
-    assert len(done.stderr.splitlines()) == 1, done.stderr
-    assert f"needs the extra {extra}, which {RUN}{build_install_command(extra)}`" in done.stderr
+    assert (found.code, found.out) == (1, "")
+    assert f"needs the extra {extra}, which {RUN}{build_install_command(extra)}`" in found.complaint
     assert not [*home.glob("pages*"), *home.glob("index*")]
 
 
-@pytest.mark.parametrize("words", ["--help", "report", "export a.test"])
-def test_a_command_that_needs_no_extra_works_without_any(words: str, database_url: str, home: Path) -> None:
-    done = recrawl(words, database_url, home)
-
-    assert done.returncode == 0
-    assert not {"Traceback", "extra"} & set(done.stderr.split())
+@pytest.mark.parametrize("words", WORKING)
+def test_a_command_that_needs_no_extra_works_without_any(words: str, done: dict[str, Done]) -> None:
+    assert done[words].code == 0
+    assert not {"Traceback", "extra"} & set(done[words].err.split())
 
 
 def test_without_its_driver_there_is_no_browser_and_the_reason_says_what_to_install(

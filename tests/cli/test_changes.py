@@ -293,7 +293,7 @@ def test_text_from_servers_cannot_control_the_terminal(recrawl: Recrawl, site: S
 
 def test_it_is_readable_in_narrow_and_wide_terminals(read: Recrawl, shop: Site, console: list[Console]) -> None:
     for width, arguments in product(
-        (60, 100, 200),
+        (60, 200),
         (
             ("changes", "--why"),
             ("diff", f"{shop.url}tea", "--from", "1"),

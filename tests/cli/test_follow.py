@@ -1,7 +1,6 @@
 """recrawl changes --follow and sync --follow: changes arrive as they are found, and can be continued."""
 
 import json
-import os
 import signal
 import sqlite3
 import subprocess
@@ -12,18 +11,20 @@ from typing import Any
 
 import pytest
 
-from tests.engine.crawls import RECRAWL, command, environ
+from tests.commands import RECRAWL, Recrawl, environ
 from tests.engine.static import StaticServer
 from tests.patience import PATIENCE_S
 
 
-def test_changes_appear_during_a_crawl_and_continue_from_a_cursor(database_url: str, tmp_path: Path) -> None:
+def test_changes_appear_during_a_crawl_and_continue_from_a_cursor(
+    recrawl: Recrawl, database_url: str, tmp_path: Path
+) -> None:
     root = tmp_path / "site"
     root.mkdir()
     (root / "index.html").write_text("<title>Start</title><p>Wool costs four crowns a pound this week, and no less.")
     with StaticServer(root) as server:
         domain = server.url.removeprefix("http://")
-        assert command("crawl", server.url, "--allow-private", database_url=database_url, home=tmp_path).returncode == 0
+        assert recrawl("crawl", server.url, "--allow-private").code == 0
         following = subprocess.Popen(
             [str(RECRAWL), "changes", domain, "--follow", "--json", "--since", "0"],
             env=environ(database_url, tmp_path),
@@ -36,8 +37,8 @@ def test_changes_appear_during_a_crawl_and_continue_from_a_cursor(database_url: 
             (root / "index.html").write_text(
                 "<title>Start</title><p>Wool costs nine crowns a pound this week, and no less."
             )
-            command("refresh", domain, database_url=database_url, home=tmp_path)
-            assert command("crawl", domain, database_url=database_url, home=tmp_path).returncode == 0
+            recrawl("refresh", domain)
+            assert recrawl("crawl", domain).code == 0
             second = json.loads(following.stdout.readline())
         finally:
             following.send_signal(signal.SIGINT)
@@ -47,16 +48,15 @@ def test_changes_appear_during_a_crawl_and_continue_from_a_cursor(database_url: 
     assert (first["change"], second["change"]) == ("added", "changed")
     assert second["position"] == first["position"] + 1
     assert second["blocks"][0]["after"].startswith("Wool costs nine crowns")
-    later = command("changes", "--since", str(first["position"]), "--json", database_url=database_url, home=tmp_path)
-    assert [item["position"] for item in json.loads(later.stdout)["changes"]] == [second["position"]]
+    later = recrawl("changes", "--since", str(first["position"]), "--json").json["changes"]
+    assert [item["position"] for item in later] == [second["position"]]
 
 
-def test_follow_cannot_be_combined_with_a_limit(database_url: str, tmp_path: Path) -> None:
-    done = command("changes", "--follow", "--limit", "3", database_url=database_url, home=tmp_path)
+def test_follow_cannot_be_combined_with_a_limit(recrawl: Recrawl) -> None:
+    done = recrawl("changes", "--follow", "--limit", "3")
 
-    assert done.returncode == 2
-    assert "--follow cannot be combined" in done.stderr
-    assert os.linesep not in done.stderr.strip()
+    assert done.code == 2
+    assert "--follow cannot be combined" in done.complaint
 
 
 @contextmanager
@@ -84,7 +84,9 @@ def texts(file: Path) -> list[str]:
 
 
 @pytest.mark.soak
-def test_an_index_is_kept_in_step_until_it_is_ended_and_again_from_there(database_url: str, tmp_path: Path) -> None:
+def test_an_index_is_kept_in_step_until_it_is_ended_and_again_from_there(
+    recrawl: Recrawl, database_url: str, tmp_path: Path
+) -> None:
     root, file = tmp_path / "site", tmp_path / "pages.sqlite"
     root.mkdir()
 
@@ -94,7 +96,7 @@ def test_an_index_is_kept_in_step_until_it_is_ended_and_again_from_there(databas
         )
 
     def run(*words: str) -> None:
-        assert command(*words, database_url=database_url, home=tmp_path).returncode == 0
+        assert recrawl(*words).code == 0
 
     say("four")
     with StaticServer(root) as server:

@@ -15,7 +15,7 @@ import pytest
 
 from crawler.runtime.background_processes import WORKER, end_processes, start_child
 from crawler.runtime.machine import ensure_private_folder
-from tests.commands import RECRAWL, Done, Recrawl, Site, command, environ
+from tests.commands import RECRAWL, Done, Recrawl, Site, environ, run_here
 from tests.databases import execute
 from tests.patience import PATIENCE_S
 
@@ -276,7 +276,7 @@ def test_a_command_runs_only_in_its_own_home_and_others_explain_why(
     recrawl: Recrawl, database_url: str, tmp_path: Path
 ) -> None:
     def elsewhere(*arguments: str) -> Done:
-        return command(*arguments, database_url=database_url, home=tmp_path / "other")
+        return run_here(*arguments, database_url=database_url, home=tmp_path / "other")
 
     assert recrawl("notify", "add", "command:true").code == 0
     assert "not run here" not in recrawl("notify", "list").out

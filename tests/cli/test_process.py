@@ -21,7 +21,7 @@ import pytest
 
 from crawler.cli.output import remark, show_table
 from crawler.runtime.postgres.cluster import find_running_postgres
-from tests.commands import RECRAWL, Done, Recrawl, Site, command, environ
+from tests.commands import RECRAWL, Done, Recrawl, Site, command, environ, run_here
 from tests.databases import execute
 from tests.patience import PATIENCE_S, until
 
@@ -42,6 +42,12 @@ def started(*arguments: str, database_url: str | None, home: Path) -> Iterator[s
     finally:
         process.kill()
         process.communicate()
+
+
+@pytest.fixture(scope="module")
+def embedded_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a home with an embedded Postgres, whose data are created once."""
+    return tmp_path_factory.mktemp("embedded")
 
 
 def end_of(process: subprocess.Popen[str]) -> Done:
@@ -70,7 +76,9 @@ def test_two_crawls_of_one_domain_do_not_meet(recrawl: Recrawl, site: Site, data
     assert (done.code, done.json["visits"]) == (0, 3)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [pytest.param(signal.SIGINT, 130, marks=pytest.mark.soak), (signal.SIGTERM, 143)]
+)
 def test_the_first_signal_lets_requests_in_progress_be_recorded(  # noqa: PLR0917
     recrawl: Recrawl, site: Site, database_url: str, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
@@ -147,45 +155,48 @@ def test_the_embedded_postgres_runs_while_a_command_needs_it(site: Site, tmp_pat
     assert find_running_postgres(tmp_path) is None
 
 
-def test_commands_at_once_share_it_and_the_last_one_stops_it(site: Site, tmp_path: Path) -> None:
+@pytest.mark.xdist_group("embedded")
+def test_commands_at_once_share_it_and_the_last_one_stops_it(site: Site, embedded_home: Path) -> None:
     with (
         site.gate,
-        started("crawl", site.url, "--allow-private", "--offline", database_url=None, home=tmp_path) as first,
-        started("domains", "list", "--json", database_url=None, home=tmp_path) as second,
+        started("crawl", site.url, "--allow-private", "--offline", database_url=None, home=embedded_home) as first,
+        started("domains", "list", "--json", database_url=None, home=embedded_home) as second,
     ):
         until(lambda: bool(site.asked))
         assert end_of(second).code == 0
-        still = find_running_postgres(tmp_path)
+        still = find_running_postgres(embedded_home)
         site.gate.release()
         done = end_of(first)
         site.gate.acquire()
 
     assert still is not None
     assert done.code == 0, done.err
-    assert find_running_postgres(tmp_path) is None
+    assert find_running_postgres(embedded_home) is None
 
 
-def test_killed_with_9_it_goes_on_where_it_was(site: Site, tmp_path: Path) -> None:
+@pytest.mark.xdist_group("embedded")
+def test_killed_with_9_it_goes_on_where_it_was(site: Site, embedded_home: Path) -> None:
     with (
         site.gate,
-        started("crawl", site.url, "--allow-private", "--offline", database_url=None, home=tmp_path) as killed,
+        started("crawl", site.url, "--allow-private", "--offline", database_url=None, home=embedded_home) as killed,
     ):
         until(lambda: bool(site.asked))
         killed.kill()
         killed.wait()
 
-    done = command("crawl", site.name, "--json", database_url=None, home=tmp_path)
+    done = run_here("crawl", site.name, "--json", database_url=None, home=embedded_home)
 
     assert done.code == 0, done.err  # the lease of the dead process is freed immediately
     assert done.json["visits"] == 3
-    assert find_running_postgres(tmp_path) is None
-    assert command("db", "check", database_url=None, home=tmp_path).code == 0
+    assert find_running_postgres(embedded_home) is None
+    assert run_here("db", "check", database_url=None, home=embedded_home).code == 0
 
 
-def test_ended_by_a_signal_it_takes_its_postgres_with_it(site: Site, tmp_path: Path) -> None:
+@pytest.mark.xdist_group("embedded")
+def test_ended_by_a_signal_it_takes_its_postgres_with_it(site: Site, embedded_home: Path) -> None:
     with (
         site.gate,
-        started("crawl", site.url, "--allow-private", "--offline", database_url=None, home=tmp_path) as process,
+        started("crawl", site.url, "--allow-private", "--offline", database_url=None, home=embedded_home) as process,
     ):
         until(lambda: bool(site.asked))
         process.send_signal(signal.SIGTERM)
@@ -196,7 +207,7 @@ def test_ended_by_a_signal_it_takes_its_postgres_with_it(site: Site, tmp_path: P
         code = process.wait(timeout=PATIENCE_S)
 
     assert code == 143
-    assert find_running_postgres(tmp_path) is None
+    assert find_running_postgres(embedded_home) is None
 
 
 @pytest.mark.soak
@@ -218,9 +229,9 @@ def test_a_reader_that_goes_away_is_no_error(recrawl: Recrawl, database_url: str
     [
         (("--help",), 0, "both"),
         (("report", "--json"), 0, "stdout"),
-        (("domains", "list"), 0, "both"),
+        pytest.param(("domains", "list"), 0, "both", marks=pytest.mark.soak),
         (("domains",), 2, "stderr"),
-        (("status",), 1, "stdout"),
+        pytest.param(("status",), 1, "stdout", marks=pytest.mark.soak),
         (("status", "--json"), 1, "both"),
         (("domains", "show", "unknown.test"), 2, "stderr"),
     ],
@@ -292,7 +303,7 @@ def test_complaints_that_nothing_holds_change_no_exit_code(
 
 
 def test_a_database_that_is_down_is_one_line(tmp_path: Path) -> None:
-    done = command("report", database_url="postgresql://nobody@127.0.0.1:9/nothing", home=tmp_path)
+    done = run_here("report", database_url="postgresql://nobody@127.0.0.1:9/nothing", home=tmp_path)
 
     assert done.code == 1
     assert "cannot open the database" in done.complaint
@@ -332,7 +343,7 @@ def test_an_invalid_duration_is_reported_once(recrawl: Recrawl, monkeypatch: pyt
 
 @pytest.mark.soak
 def test_an_empty_database_is_migrated_without_asking(empty_database_url: str, tmp_path: Path) -> None:
-    done = command("report", "--json", database_url=empty_database_url, home=tmp_path)
+    done = run_here("report", "--json", database_url=empty_database_url, home=tmp_path)
 
     assert (done.code, done.out) == (0, '{"domains": []}\n')
 
@@ -341,9 +352,9 @@ def test_an_empty_database_is_migrated_without_asking(empty_database_url: str, t
 def test_a_database_with_other_tables_is_unchanged_without_an_upgrade(empty_database_url: str, tmp_path: Path) -> None:
     execute(empty_database_url, "CREATE TABLE theirs (id int)")
 
-    refused = command("report", database_url=empty_database_url, home=tmp_path)
-    upgraded = command("db", "upgrade", "--json", database_url=empty_database_url, home=tmp_path)
-    accepted = command("report", database_url=empty_database_url, home=tmp_path)
+    refused = run_here("report", database_url=empty_database_url, home=tmp_path)
+    upgraded = run_here("db", "upgrade", "--json", database_url=empty_database_url, home=tmp_path)
+    accepted = run_here("report", database_url=empty_database_url, home=tmp_path)
 
     assert refused.code == 1
     assert "recrawl db upgrade adds them" in refused.complaint
@@ -358,10 +369,10 @@ def test_missing_privileges_are_reported(
     role = f"guest_{uuid.uuid4().hex}"
     execute(database_url, f"CREATE ROLE {role} LOGIN PASSWORD 'guest'")
     try:
-        unread = command("report", database_url=as_role(database_url, role), home=tmp_path)
+        unread = run_here("report", database_url=as_role(database_url, role), home=tmp_path)
         execute(database_url, f"GRANT SELECT ON alembic_version TO {role}")
-        read = command("report", database_url=as_role(database_url, role), home=tmp_path)
-        migrated = command("db", "upgrade", database_url=as_role(empty_database_url, role), home=tmp_path)
+        read = run_here("report", database_url=as_role(database_url, role), home=tmp_path)
+        migrated = run_here("db", "upgrade", database_url=as_role(empty_database_url, role), home=tmp_path)
     finally:
         execute(database_url, f"DROP OWNED BY {role}", f"DROP ROLE {role}")
 
@@ -397,7 +408,7 @@ def test_what_a_newer_recrawl_has_migrated_is_not_upgraded(recrawl: Recrawl, dat
 def test_another_table_with_our_name_is_a_one_line_error(empty_database_url: str, tmp_path: Path) -> None:
     execute(empty_database_url, "CREATE TABLE page (id int)")
 
-    done = command("db", "upgrade", database_url=empty_database_url, home=tmp_path)
+    done = run_here("db", "upgrade", database_url=empty_database_url, home=tmp_path)
 
     assert done.code == 1
     assert "use another database" in done.complaint
@@ -422,9 +433,9 @@ def test_the_stack_is_not_started_on_a_database_that_it_may_not_migrate(recrawl:
 
 @pytest.mark.soak
 def test_a_new_database_gets_the_requested_partitions(empty_database_url: str, tmp_path: Path) -> None:
-    done = command("db", "upgrade", "--partitions", "2", database_url=empty_database_url, home=tmp_path)
-    other = command("db", "upgrade", "--partitions", "3", database_url=empty_database_url, home=tmp_path)
-    embedded = command("db", "upgrade", "--partitions", "2", database_url=None, home=tmp_path)
+    done = run_here("db", "upgrade", "--partitions", "2", database_url=empty_database_url, home=tmp_path)
+    other = run_here("db", "upgrade", "--partitions", "3", database_url=empty_database_url, home=tmp_path)
+    embedded = run_here("db", "upgrade", "--partitions", "2", database_url=None, home=tmp_path)
 
     assert done.out == "The database schema is up to date (it was empty)\n"
     assert other.code == embedded.code == 2

@@ -11,7 +11,7 @@ import pytest
 
 from crawler.cli.running.sql_output import make_csv_cell
 from crawler.runtime.postgres.client import find_program, split_password
-from tests.commands import Answer, Recrawl, Site, command
+from tests.commands import Answer, Recrawl, Site, command, run_here
 from tests.databases import execute
 
 
@@ -136,7 +136,7 @@ def test_where_the_database_is(recrawl: Recrawl, database_url: str) -> None:
 
 
 def test_a_stopped_embedded_database_gets_the_remedy(tmp_path: Path) -> None:
-    done = command("db", "url", database_url=None, home=tmp_path)
+    done = run_here("db", "url", database_url=None, home=tmp_path)
 
     assert done.code == 1
     assert "start it with recrawl up" in done.complaint

@@ -117,13 +117,7 @@ def test_a_recrawl_shows_what_it_did_and_where(stack: Stack, runner: Runner, dom
     wanted = {"Not modified", "Unchanged", "Changed", "Gone", "Failed", "Bytes received", "Bytes saved", "Seconds"}
     assert wanted <= result.keys()
     assert shown["progress"]["data"] == 100
-
-    first = int(result["Added"].replace(",", ""))
-    second = completed(stack, runner.run("recrawl/recrawl", domain=domain.authority))
-    again = table(artifacts(stack, second["id"])["markdown"]["data"])
-    assert first > 50
-    assert int(again["Added"]) == 0
-    assert int(again["Not modified"]) > 0
+    assert int(result["Added"].replace(",", "")) > 50
 
 
 @pytest.mark.soak
@@ -444,6 +438,7 @@ def test_a_cancelled_run_gives_its_domain_back(stack: Stack, runner: Runner, dom
 
 
 def test_after_a_kill_9_of_everything_the_domain_is_free_at_once(stack: Stack, domain: Domain, site: Remote) -> None:
+    fill(stack, domain)
     site.slow(2)
     run = start_run(stack.api, "recrawl/recrawl", domain=domain.authority)
     until(lambda: holder(stack, domain) is not None, poll_s=COSTLY_POLL_S)
@@ -454,7 +449,10 @@ def test_after_a_kill_9_of_everything_the_domain_is_free_at_once(stack: Stack, d
     assert start_stack(settings_of(stack.home), report=print).api.url == stack.api.url
     assert run_state(stack.api, run) == "Crashed"
     assert holder(stack, domain) is None
-    completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
+    last = completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
+    result = table(artifacts(stack, last["id"])["markdown"]["data"])
+    assert int(result["Added"]) == 0
+    assert int(result["Not modified"]) > 0
 
 
 @pytest.fixture

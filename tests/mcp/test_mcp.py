@@ -18,8 +18,8 @@ from crawler.export.sqlite_index import SqliteIndex
 from crawler.mcp.server import Tools
 from crawler.runtime.machine import get_search_file
 from crawler.store.database import open_database
-from tests.commands import RECRAWL, environ, forget
-from tests.engine.crawls import command, register
+from tests.commands import RECRAWL, Recrawl, environ, forget
+from tests.engine.crawls import register
 from tests.engine.static import StaticServer
 from tests.patience import PATIENCE_S
 
@@ -37,26 +37,34 @@ def said(result: CallToolResult) -> list[Any]:
     return [json.loads(each.text) for each in result.content if isinstance(each, TextContent)]
 
 
-async def test_tools_return_hits_texts_changes_and_freshness(database_url: str, tmp_path: Path) -> None:
+@pytest.fixture
+def changed_site(recrawl: Recrawl, tmp_path: Path) -> str:
+    """Return the URL of a site that was crawled twice, with a change between."""
     root = tmp_path / "site"
     root.mkdir()
     page = "<title>Wool</title><h1>Prices</h1><p>Wool costs four crowns a pound this week, and no less."
     (root / "index.html").write_text(page)
     with StaticServer(root) as site:
         for arguments in (("crawl", site.url, "--allow-private"), ("refresh", site.url), ("crawl", site.url)):
-            done = command(*arguments, database_url=database_url, home=tmp_path)
-            assert done.returncode == 0, done.stderr
+            done = recrawl(*arguments)
+            assert done.code == 0, done.err
             (root / "index.html").write_text(page.replace("four", "nine"))
-        async with session(database_url, tmp_path) as client:
-            tools = (await client.list_tools()).tools
-            [hit] = said(await client.call_tool("search", {"words": "wool pound"}))
-            [now] = said(await client.call_tool("text", {"url": hit["url"]}))
-            [then] = said(await client.call_tool("text", {"url": hit["url"], "version": 1, "offset": 5}))
-            [changes] = said(await client.call_tool("changes", {"what": site.url}))
-            [none] = said(await client.call_tool("changes", {"days": 0}))
-            ahead = await client.call_tool("changes", {"after": 1000})
-            [report] = said(await client.call_tool("freshness", {}))
-            wrong = await client.call_tool("text", {"url": "http://nowhere.example/"})
+        return site.url
+
+
+async def test_tools_return_hits_texts_changes_and_freshness(
+    changed_site: str, database_url: str, tmp_path: Path
+) -> None:
+    async with session(database_url, tmp_path) as client:
+        tools = (await client.list_tools()).tools
+        [hit] = said(await client.call_tool("search", {"words": "wool pound"}))
+        [now] = said(await client.call_tool("text", {"url": hit["url"]}))
+        [then] = said(await client.call_tool("text", {"url": hit["url"], "version": 1, "offset": 5}))
+        [changes] = said(await client.call_tool("changes", {"what": changed_site}))
+        [none] = said(await client.call_tool("changes", {"days": 0}))
+        ahead = await client.call_tool("changes", {"after": 1000})
+        [report] = said(await client.call_tool("freshness", {}))
+        wrong = await client.call_tool("text", {"url": "http://nowhere.example/"})
 
     assert {tool.name for tool in tools} == {"search", "text", "changes", "freshness"}
     assert all(tool.annotations is not None and tool.annotations.read_only_hint for tool in tools)
@@ -92,6 +100,7 @@ async def test_search_with_slow_index_reports_so_and_continues_in_background(
     forget()
 
 
+@pytest.mark.soak  # tests/test_extras.py covers it with the other extras
 def test_without_the_sdk_the_command_says_what_to_install() -> None:
     program = """if True:
         import sys

@@ -1,5 +1,6 @@
 """Dump and restore on an empty machine, where crawling continues without repeated requests."""
 
+import asyncio
 import shutil
 import tempfile
 from collections import Counter
@@ -12,7 +13,7 @@ import pytest
 from crawler.runtime.postgres.cluster import find_running_postgres
 from crawler.store import report
 from crawler.store.database import Database, SchemaState, open_database, read_schema_state
-from tests.commands import Done, Site, command, serving
+from tests.commands import Done, Site, run_here, serving
 from tests.engine.crawls import START, coins_missing, crawl, register, rows
 
 PAGES = 30
@@ -40,12 +41,16 @@ def home() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-async def half_crawled(database_url: str, site: Site) -> None:
+def half_crawled(database_url: str, site: Site) -> None:
     """Register a site, fetch ten of its pages, and append the changes to the feed."""
-    async with open_database(database_url) as db:
-        await register(db, site.url)
-        await crawl(db, at=START, pages=11)
-        await report.append_to_feed(db, at=START)
+
+    async def work() -> None:
+        async with open_database(database_url) as db:
+            await register(db, site.url)
+            await crawl(db, at=START, pages=11)
+            await report.append_to_feed(db, at=START)
+
+    asyncio.run(work())
 
 
 async def everything(db: Database) -> list[object]:
@@ -59,29 +64,31 @@ async def everything(db: Database) -> list[object]:
     ]
 
 
-async def test_crawl_continues_from_a_dump_without_repeated_requests(
+def test_crawl_continues_from_a_dump_without_repeated_requests(
     site: Site, database_url: str, empty_database_url: str, tmp_path: Path
 ) -> None:
-    await half_crawled(database_url, site)
+    half_crawled(database_url, site)
     file = tmp_path / "crawl.dump"
     asked = Counter(site.asked)
     assert 11 <= asked.total() < PAGES
 
     def run(url: str, *words: str) -> Done:
-        return command(*words, database_url=url, home=tmp_path)
+        return run_here(*words, database_url=url, home=tmp_path)
+
+    async def continue_crawl() -> None:
+        async with open_database(database_url) as before, open_database(empty_database_url) as after:
+            assert await everything(after) == await everything(before)
+            assert await coins_missing(after) == 0
+            await crawl(after, at=START + timedelta(minutes=1))  # pages that are not due are not requested
+            assert await report.check_invariants(after) == []
+            assert await report.append_to_feed(after, at=START) == 0
+            found = await rows(after, "SELECT position FROM feed ORDER BY position")
+            assert [position for (position,) in found] == list(range(1, len(found) + 1))
 
     assert run(database_url, "db", "dump", f"{file}").code == 0
     assert file.stat().st_mode & 0o077 == 0
     assert run(empty_database_url, "db", "restore", f"{file}").code == 0
-
-    async with open_database(database_url) as before, open_database(empty_database_url) as after:
-        assert await everything(after) == await everything(before)
-        assert await coins_missing(after) == 0
-        await crawl(after, at=START + timedelta(minutes=1))  # pages that are not due are not requested
-        assert await report.check_invariants(after) == []
-        assert await report.append_to_feed(after, at=START) == 0
-        found = await rows(after, "SELECT position FROM feed ORDER BY position")
-        assert [position for (position,) in found] == list(range(1, len(found) + 1))
+    asyncio.run(continue_crawl())
     asked = Counter(site.asked)
     assert set(asked.values()) == {1}, "each page once, and robots.txt, over both"
     assert len(asked) == PAGES + 2
@@ -93,20 +100,20 @@ async def test_crawl_continues_from_a_dump_without_repeated_requests(
 
 
 @pytest.mark.soak
-async def test_restore_needs_a_home_without_domains(site: Site, database_url: str, tmp_path: Path, home: Path) -> None:
-    await half_crawled(database_url, site)
+def test_restore_needs_a_home_without_domains(site: Site, database_url: str, tmp_path: Path, home: Path) -> None:
+    half_crawled(database_url, site)
     file = tmp_path / "crawl.dump"
-    dumped = command("db", "dump", f"{file}", "--json", database_url=database_url, home=tmp_path)
+    dumped = run_here("db", "dump", f"{file}", "--json", database_url=database_url, home=tmp_path)
     assert dumped.json["bytes"] > 1000, dumped.err
 
-    done = command("db", "restore", f"{file}", "--json", database_url=None, home=home)
+    done = run_here("db", "restore", f"{file}", "--json", database_url=None, home=home)
 
     assert done.code == 0, done.err
     assert done.json["domains"] == 1
-    told = command("pages", site.name, "--json", database_url=None, home=home)
+    told = run_here("pages", site.name, "--json", database_url=None, home=home)
     assert told.code == 0, told.err
     assert "/aa" in told.out
-    again = command("db", "restore", f"{file}", database_url=None, home=home)
+    again = run_here("db", "restore", f"{file}", database_url=None, home=home)
     assert again.code == 2
     assert "registered domains: 1" in again.complaint
 
@@ -115,11 +122,11 @@ def test_invalid_or_truncated_dump_leaves_the_database_empty(
     database_url: str, empty_database_url: str, tmp_path: Path
 ) -> None:
     (tmp_path / "text").write_text("no dump at all")
-    assert command("db", "dump", f"{tmp_path / 'whole'}", database_url=database_url, home=tmp_path).code == 0
+    assert run_here("db", "dump", f"{tmp_path / 'whole'}", database_url=database_url, home=tmp_path).code == 0
     (tmp_path / "part").write_bytes((tmp_path / "whole").read_bytes()[:-3000])
 
     for name in ("text", "part"):
-        done = command("db", "restore", f"{tmp_path / name}", database_url=empty_database_url, home=tmp_path)
+        done = run_here("db", "restore", f"{tmp_path / name}", database_url=empty_database_url, home=tmp_path)
 
         assert done.code == 1
         assert "cannot be restored" in done.complaint
@@ -129,12 +136,12 @@ def test_invalid_or_truncated_dump_leaves_the_database_empty(
 @pytest.mark.soak
 def test_dump_does_not_create_a_missing_database(empty_database_url: str, tmp_path: Path) -> None:
     for words in (("db", "dump", f"{tmp_path / 'crawl.dump'}"), ("db", "check")):
-        done = command(*words, database_url=None, home=tmp_path / "home")
+        done = run_here(*words, database_url=None, home=tmp_path / "home")
         assert done.code == 2
         assert "RECRAWL_DATABASE_URL" in done.complaint
         assert not (tmp_path / "home" / "postgres").exists()
 
-        done = command(*words, database_url=empty_database_url, home=tmp_path / "home")
+        done = run_here(*words, database_url=empty_database_url, home=tmp_path / "home")
         assert done.code == 2
         assert "RECRAWL_DATABASE_URL" in done.complaint
         assert read_schema_state(empty_database_url) is SchemaState.EMPTY

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -26,9 +27,9 @@ from crawler.runtime.postgres.binaries import choose_installation, copy_for_ever
 from crawler.runtime.postgres.cluster import Cluster, ensure_postgres, find_running_postgres
 
 
-@pytest.fixture
-def home() -> Iterator[Path]:
-    """Return a world-readable folder, and stop its Postgres afterwards."""
+@contextmanager
+def open_home() -> Iterator[Path]:
+    """Make a world-readable folder, and stop its Postgres afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="recrawl-postgres-"))
     folder.chmod(0o755)
     yield folder
@@ -37,6 +38,25 @@ def home() -> Iterator[Path]:
         if cluster is not None:
             cluster.stop()
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    with open_home() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def shared_home() -> Iterator[Path]:
+    """Return the home of `shared`."""
+    with open_home() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def shared(shared_home: Path) -> Cluster:
+    """Return a running cluster that several tests share."""
+    return ensure_postgres(shared_home, durable=False)
 
 
 def ask(cluster: Cluster, statement: str, database: str = "postgres") -> list[tuple[object, ...]]:
@@ -66,22 +86,20 @@ def test_cluster_keeps_its_data_and_url_after_a_restart(home: Path) -> None:
     assert ask(again, "SELECT 1 FROM pg_database WHERE datname = 'crawl'") == []
 
 
-def test_database_stores_any_text_and_has_the_extensions_of_prefect(home: Path) -> None:
-    cluster = ensure_postgres(home, durable=False)
-    cluster.create_database("crawl")
-    assert ask(cluster, "SHOW server_encoding", "crawl") == [("UTF8",)]
-    assert ask(cluster, "SELECT lower('ÀΩЖ')", "crawl") == [("àωж",)]
-    ask(cluster, "CREATE EXTENSION pg_trgm", "crawl")
+def test_database_stores_any_text_and_has_the_extensions_of_prefect(shared: Cluster) -> None:
+    shared.create_database("crawl")
+    assert ask(shared, "SHOW server_encoding", "crawl") == [("UTF8",)]
+    assert ask(shared, "SELECT lower('ÀΩЖ')", "crawl") == [("àωж",)]
+    ask(shared, "CREATE EXTENSION pg_trgm", "crawl")
 
 
-def test_connection_needs_the_password(home: Path) -> None:
-    cluster = ensure_postgres(home, durable=False)
+def test_connection_needs_the_password(shared: Cluster, shared_home: Path) -> None:
     with pytest.raises(psycopg.OperationalError, match="no password supplied"):
-        psycopg.connect(f"postgresql://postgres@127.0.0.1:{cluster.port}/postgres")
+        psycopg.connect(f"postgresql://postgres@127.0.0.1:{shared.port}/postgres")
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
-        psycopg.connect(f"postgresql://postgres:guess@127.0.0.1:{cluster.port}/postgres")
-    assert (home / "postgres" / str(cluster.binaries.major) / "password").stat().st_mode & 0o077 == 0
-    assert cluster.password not in repr(cluster)
+        psycopg.connect(f"postgresql://postgres:guess@127.0.0.1:{shared.port}/postgres")
+    assert (shared_home / "postgres" / str(shared.binaries.major) / "password").stat().st_mode & 0o077 == 0
+    assert shared.password not in repr(shared)
 
 
 def test_kill_9_loses_no_committed_data(home: Path) -> None:
@@ -206,28 +224,23 @@ def modes_of(folder: Path) -> dict[str, int]:
     return {name: mode for name, mode in found.items() if mode}
 
 
-def test_its_files_are_private_and_other_files_are_not_changed(home: Path) -> None:
-    cluster = ensure_postgres(home, durable=False)
+def test_its_files_are_private_and_other_files_are_not_changed(shared: Cluster, shared_home: Path, home: Path) -> None:
     # For root, the server account may traverse one folder.
-    way = {f"postgres/{cluster.binaries.major}": 0o010} if os.geteuid() == 0 else {}
-    assert modes_of(home) == way
+    way = {f"postgres/{shared.binaries.major}": 0o010} if os.geteuid() == 0 else {}
+    assert modes_of(shared_home) == way
 
-    shared = home / "shared"
-    shared.mkdir()
-    shared.chmod(0o755)
-    (shared / "a file of the user's").touch(mode=0o644)
-    ensure_postgres(shared, durable=False)
-    assert modes_of(shared / "postgres") == ({str(cluster.binaries.major): 0o010} if way else {})
-    assert {".", "a file of the user's"} <= modes_of(shared).keys()
+    (home / "a file of the user's").touch(mode=0o644)
+    ensure_postgres(home, durable=False)
+    assert modes_of(home / "postgres") == ({str(shared.binaries.major): 0o010} if way else {})
+    assert {".", "a file of the user's"} <= modes_of(home).keys()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs it as somebody else")
-def test_root_runs_the_server_with_a_dedicated_account(home: Path) -> None:
-    cluster = ensure_postgres(home, durable=False)
-    account = pwd.getpwuid(psutil.Process(cluster.pid).uids().real)
+def test_root_runs_the_server_with_a_dedicated_account(shared: Cluster, shared_home: Path) -> None:
+    account = pwd.getpwuid(psutil.Process(shared.pid).uids().real)
     assert account.pw_name == "recrawl-postgres"
     assert account.pw_shell == "/bin/false"
-    assert owners(home / "postgres" / str(cluster.binaries.major) / "data") == {account.pw_uid}
+    assert owners(shared_home / "postgres" / str(shared.binaries.major) / "data") == {account.pw_uid}
 
 
 def owners(folder: Path) -> set[int]:

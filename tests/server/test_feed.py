@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import feedparser
 
-from tests.commands import Recrawl, Site, command
+from tests.commands import Recrawl, Site
 from tests.server.conftest import Visitor
 
 
@@ -90,8 +90,8 @@ def test_changes_page_links_to_a_readable_feed(crawled: Site, visitor: Visitor) 
     assert Visitor(visitor.address, "").get(f"/feed.atom{href}").status == 200
 
 
-def test_changes_command_prints_atom(crawled: Site, recrawl: Recrawl, database_url: str, tmp_path: Path) -> None:
-    done = command("changes", crawled.name, "--kind", "added", "--atom", database_url=database_url, home=tmp_path)
+def test_changes_command_prints_atom(crawled: Site, recrawl: Recrawl) -> None:
+    done = recrawl("changes", crawled.name, "--kind", "added", "--atom")
     read = feedparser.parse(done.out)
 
     assert done.code == 0

@@ -12,7 +12,7 @@ from crawler.errors import BadInput
 from crawler.runtime.secrets import build_secret_finder
 from crawler.secret_files import add_password, read_variable
 from crawler.settings import Settings
-from tests.commands import RECRAWL, Done, command, environ
+from tests.commands import RECRAWL, Recrawl, environ, run_here
 
 
 @pytest.mark.parametrize(
@@ -76,25 +76,32 @@ async def test_secret_of_a_domain_can_be_in_a_file(tmp_path: Path, monkeypatch: 
     ],
 )
 def test_missing_setting_gives_a_one_line_error(words: tuple[str, ...], complaint: str, tmp_path: Path) -> None:
-    done = command(*words, database_url=None, home=tmp_path)
+    done = run_here(*words, database_url=None, home=tmp_path)
     assert done.code in {1, 2}
     assert complaint in done.complaint
 
 
-def test_worker_needs_a_prefect_server(tmp_path: Path, database_url: str) -> None:
-    done = command("worker", database_url=database_url, home=tmp_path)
+def test_worker_needs_a_prefect_server(recrawl: Recrawl) -> None:
+    done = recrawl("worker")
     assert (done.code, "PREFECT_API_URL is not set" in done.complaint) == (1, True)
 
 
-def test_deploy_reports_what_it_waited_for(tmp_path: Path, database_url: str) -> None:
-    done = with_server("deploy", "--wait", "0", database_url=database_url, home=tmp_path)
+@pytest.fixture
+def with_server(recrawl: Recrawl, monkeypatch: pytest.MonkeyPatch) -> Recrawl:
+    """Return the command with a Prefect server that does not exist: nothing listens on port 9."""
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
+    return recrawl
+
+
+def test_deploy_reports_what_it_waited_for(with_server: Recrawl) -> None:
+    done = with_server("deploy", "--wait", "0")
     assert done.code == 1
     assert "no Prefect server responds at http://127.0.0.1:9/api: gave up after 0 s" in done.err
 
 
-def test_health_check_without_services_fails(tmp_path: Path, database_url: str) -> None:
-    done = with_server("health", "--json", database_url=database_url, home=tmp_path)
-    told = {part["part"]: part["problem"] for part in json.loads(done.out)["parts"]}
+def test_health_check_without_services_fails(with_server: Recrawl) -> None:
+    done = with_server("health", "--json")
+    told = {part["part"]: part["problem"] for part in done.json["parts"]}
     assert done.code == 1
     assert "no service runs in" in told["Service"]
     assert told["Database"] == ""
@@ -112,10 +119,3 @@ def test_errors_are_json_lines_with_the_json_log_format(tmp_path: Path) -> None:
     told = json.loads(done.stderr)
     assert (done.returncode, told["level"]) == (1, "error")
     assert "RECRAWL_DATABASE_URL" in told["event"]
-
-
-def with_server(*words: str, database_url: str, home: Path) -> Done:
-    """Run a command with a Prefect server that does not exist: nothing listens on port 9."""
-    environment = environ(database_url, home) | {"PREFECT_API_URL": "http://127.0.0.1:9/api"}
-    done = subprocess.run([str(RECRAWL), *words], env=environment, capture_output=True, text=True, check=False)
-    return Done(done.returncode, done.stdout, done.stderr)
