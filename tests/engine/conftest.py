@@ -18,7 +18,7 @@ async def db(database_url: str) -> AsyncIterator[Database]:
 
 @pytest.fixture
 def living() -> Iterator[LivingServer]:
-    with LivingServer(make_site(7, pages=120, start=START, days=45), next_port()) as server:
+    with LivingServer(make_site(7, pages=80, start=START, days=45), next_port()) as server:
         yield server
 
 

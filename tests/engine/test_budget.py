@@ -58,22 +58,22 @@ async def test_the_budget_of_a_day_is_used_to_the_last_request_and_never_exceede
     domain = await register(db, living.url, budget_per_day=60, max_depth=12)
 
     asked = []
-    for day in range(5):
+    for day in range(3):
         await make_all_due(db, domain, START + timedelta(days=day))
         asked.append((await asked_on(db, living, day, settings=AT_ONCE))[-1])
 
-    assert asked == [60] * 5
+    assert asked == [60] * 3
 
 
 async def test_a_paced_budget_is_spread_over_the_day_and_used_by_its_end(db: Database, living: LivingServer) -> None:
-    domain = await register(db, living.url, budget_per_day=96, max_depth=12)
+    domain = await register(db, living.url, budget_per_day=48, max_depth=12)
     await make_all_due(db, domain, START)
 
     asked = await asked_on(db, living, 0, hours=[0, 6, 12, 18, 23.75])
     spent = await rows(db, "SELECT spent_requests FROM domain_state")
 
-    assert asked == [2, 25, 49, 73, 96]  # the root is a seed: like robots.txt, it does not wait for pacing
-    assert spent == [(96,)]
+    assert asked == [2, 13, 25, 37, 48]  # the root is a seed: like robots.txt, it does not wait for pacing
+    assert spent == [(48,)]
 
 
 @pytest.mark.soak
@@ -123,7 +123,8 @@ async def test_kill_9_leaves_no_way_over_the_budget(
 ) -> None:
     domain = await register(db, living.url, budget_per_day=60, max_depth=12)
     living.slow(0.02)
-    for n in range(3):
+    kills = 2
+    for n in range(kills):
         at = START + timedelta(hours=n)
         assert await run_until_killed(domain, living, database_url, tmp_path, at=at, requests=10)
         await expire(db)
@@ -134,7 +135,7 @@ async def test_kill_9_leaves_no_way_over_the_budget(
     await make_all_due(db, domain, START + DAY)
     second = (await asked_on(db, living, 1, hours=[0, 12], settings=AT_ONCE))[-1]
 
-    assert 60 - 3 * MOST_LOST <= first <= 60
+    assert 60 - kills * MOST_LOST <= first <= 60
     assert second == 60
 
 
@@ -156,14 +157,14 @@ async def test_all_domains_together_keep_within_one_budget(db: Database, living:
     with LivingServer(make_site(8, pages=120, start=START, days=45), next_port()) as other:
         sites = [await register(db, server.url, max_depth=12) for server in (living, other)]
         asked = []
-        for day in range(3):
+        for day in range(2):
             for domain in sites:
                 await make_all_due(db, domain, START + timedelta(days=day))
             other.journal.clear()
             mine = (await asked_on(db, living, day, hours=[0, 12], settings=settings))[-1]
             asked.append((mine, other.journal.counts.requests))
 
-    assert [sum(both) for both in asked] == [70] * 3
+    assert [sum(both) for both in asked] == [70] * 2
     assert all(sum(each) > 0 for each in zip(*asked, strict=True))
 
 
@@ -172,9 +173,9 @@ async def test_a_budget_in_bytes_is_exceeded_by_a_body_to_each_slot_at_most(db: 
     domain = await register(db, living.url, bytes_per_day=most, max_depth=12)
 
     received = []
-    for day in range(3):
+    for day in range(2):
         await make_all_due(db, domain, START + timedelta(days=day))
-        await asked_on(db, living, day, hours=[0, 8, 16], settings=AT_ONCE)
+        await asked_on(db, living, day, hours=[0, 8], settings=AT_ONCE)
         received.append(living.journal.counts.body_bytes)
     largest = max(entry.body_bytes for entry in living.journal.entries)
 

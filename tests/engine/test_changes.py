@@ -156,7 +156,7 @@ def beside(said: Said, more: str) -> Said:
 HALVES = ("<p class=offer>Free delivery this week, order now", "<p class=offer>Spring sale: all crates at half price")
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak)])
 async def test_a_variant_that_was_seen_before_is_no_change_and_an_edit_beside_it_is(db: Database, seed: int) -> None:
     draw = Random(seed)
     async with scripted(db, {"/": body()}) as (site, domain):

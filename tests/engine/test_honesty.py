@@ -34,8 +34,8 @@ ROUNDS = 5  # of revisits of every page: 20 in all
     [
         (constant_etag, Validator.ETAG),
         (frozen_date, Validator.LAST_MODIFIED),
-        (always_304, Validator.ETAG),
-        (always_304, Validator.LAST_MODIFIED),
+        pytest.param(always_304, Validator.ETAG, marks=pytest.mark.soak),  # see also test_liars.py
+        pytest.param(always_304, Validator.LAST_MODIFIED, marks=pytest.mark.soak),
         (always_304_and_nothing_said_later, Validator.ETAG),
     ],
 )
@@ -55,8 +55,8 @@ async def test_words_that_hide_changes_are_found_within_20_revisits_and_the_chan
     ("say", "kind"),
     [
         (etag_per_replica, Validator.ETAG),
-        (date_of_the_request, Validator.LAST_MODIFIED),
-        (etag_of_the_minute, Validator.ETAG),
+        pytest.param(date_of_the_request, Validator.LAST_MODIFIED, marks=pytest.mark.soak),  # see also test_liars.py
+        pytest.param(etag_of_the_minute, Validator.ETAG, marks=pytest.mark.soak),
     ],
 )
 async def test_words_that_differ_for_one_body_are_found_within_20_revisits_and_changes_are_caught(

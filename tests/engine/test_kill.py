@@ -19,7 +19,7 @@ from labs.demo.server import LivingServer
 from tests.engine.crawls import QUICK, RECRAWL, START, coins_missing, crawl, environ, register, rows
 from tests.patience import SLOW
 
-KILLS = 5
+KILLS = 3
 TERM = "2"  # seconds until a killed worker's domain can be claimed again
 
 
@@ -98,8 +98,9 @@ async def test_a_killed_crawl_takes_few_requests_of_a_limited_budget_with_it(
     domain = await register(db, living.url, max_depth=12, budget_per_day=100_000)
     await crawl(db, at=START)
     living.slow(0.05)
+    kills = 2
     spent, sent = await spent_requests(db), living.journal.counts.requests
-    for n in range(1, 4):
+    for n in range(1, 1 + kills):
         at = START + timedelta(minutes=n)
         await domains.request_refresh(db, domain, prefix=domain.root, at=at)
         assert await run_until_killed(domain, living, database_url, tmp_path, at=at, requests=10, batch=100)
@@ -107,7 +108,7 @@ async def test_a_killed_crawl_takes_few_requests_of_a_limited_budget_with_it(
 
     burnt = await spent_requests(db) - spent - (living.journal.counts.requests - sent)
 
-    assert 0 <= burnt <= 3 * (LIMITED_AHEAD + 8)
+    assert 0 <= burnt <= kills * (LIMITED_AHEAD + 8)
 
 
 @pytest.mark.soak
@@ -204,13 +205,13 @@ async def test_a_crawl_survives_the_death_of_postgres(
             living.slow(0.03)
             patient = QUICK.model_copy(update={"lease_term": timedelta(minutes=5)})
             crawling = asyncio.create_task(crawl(db, at=START, settings=patient))
-            while living.journal.counts.requests < 60:
+            while living.journal.counts.requests < 40:
                 await asyncio.sleep(0.01)  # until it is well in progress
             os.kill(cluster.pid, signal.SIGKILL)
             cluster = await asyncio.to_thread(ensure_postgres, home)
             shift = await crawling
 
-            assert shift.stats.visits > 100
+            assert shift.stats.visits > 80
             assert await coins_missing(db) == 0
             looked = await rows(db, "SELECT count(*), count(DISTINCT key) FROM visit WHERE domain_id = %s", domain.id)
             assert looked[0][0] == looked[0][1] == shift.stats.visits

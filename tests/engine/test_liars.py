@@ -73,9 +73,13 @@ LIES: Mapping[str, Lie] = {
     "304 to everything": Lie(always_304, honest, Validator.ETAG, "lies", edits=True),
     "an ETag of the minute": Lie(etag_of_the_minute, honest_etag, Validator.ETAG, "flaps", edits=False),
 }
+# test_honesty.py has these lies of a new domain, too.
+AS_IN_HONESTY = {"an ETag that stays while the body changes", "an ETag of each replica", "a frozen Last-Modified"}
 
 
-@pytest.mark.parametrize("name", LIES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.soak if name in AS_IN_HONESTY else []) for name in LIES]
+)
 async def test_a_lie_of_a_new_domain_is_found_within_20_revisits_and_told_and_the_change_is_caught(
     db: Database, name: str
 ) -> None:

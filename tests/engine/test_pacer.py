@@ -82,7 +82,7 @@ async def test_a_server_that_takes_long_is_asked_more_seldom(db: Database, livin
     await register(db, living.url, delay=0.02 * SECOND, parallelism=1, latency_factor=factor)
     living.slow(0.25)
 
-    await crawl(db, at=START, pages=4)
+    await crawl(db, at=START, pages=3)
 
     pauses = [after.began - before.ended for before, after in pairwise(living.journal.entries)]
     assert (min(pauses[1:]) >= 0.45) == (factor > 0)  # twice the latency, by the clocks of two threads

@@ -74,19 +74,20 @@ async def test_a_page_with_news_of_its_own_has_its_event_beside_the_sites(db: Da
 async def test_pages_that_change_one_by_one_are_no_event_of_the_site(db: Database) -> None:
     async with scripted(db, site_of()) as (site, domain):
         await site.crawl(db, at=START)
-        for day, path in enumerate(PAGES, start=1):
+        edited = list(PAGES)[:5]
+        for day, path in enumerate(edited, start=1):
             site.pages[path] = Said(body=site.pages[path].body.replace("Paragraph 3", f"On day {day} paragraph 3"))
             await visits(db, site, domain, day)
 
         assert await told(db, domain) == []
-        assert len(await events(db, domain)) == len(PAGES)
+        assert len(await events(db, domain)) == len(edited)
 
 
 async def test_an_edit_that_is_met_lease_by_lease_is_told_once(db: Database) -> None:
     async with scripted(db, site_of()) as (site, domain):
         await site.crawl(db, at=START)
         site.pages = site_of((*MENU, "Shop"))
-        for day, path in enumerate(PAGES, start=1):  # one page per lease; the first two cannot recognize it
+        for day, path in enumerate(list(PAGES)[:5], start=1):  # one page per lease; the first two cannot recognize it
             await site.recrawl(db, domain, at=START + day * DAY, prefix=path if path != "/" else "/")
 
         assert [path for path, kind in await events(db, domain) if kind == "template"] == ["/"]
@@ -99,7 +100,7 @@ async def test_killed_wherever_it_is_it_tells_the_edit_once(db: Database, databa
         site.pages = site_of((*MENU, "Shop"))
 
         kills = 0
-        for day, requests in enumerate((4, 5, 6), start=1):  # of nine or more, with a record for every two
+        for day, requests in enumerate((4, 6), start=1):  # of nine or more, with a record for every two
             at = START + day * DAY
             await domains.request_refresh(db, domain, prefix=domain.root, at=at)
             kills += await is_killed(site, domain, database_url, tmp_path, at=at, requests=requests)
@@ -107,7 +108,7 @@ async def test_killed_wherever_it_is_it_tells_the_edit_once(db: Database, databa
         await recrawl(db, domain, at=START + 8 * DAY)
         await recrawl(db, domain, at=START + 9 * DAY)
 
-        assert kills >= 2
+        assert kills == 2
         assert len(await told(db, domain)) == 1
         numbers = await rows(db, "SELECT array_agg(number ORDER BY number) FROM event WHERE domain_id = %s", domain.id)
         assert numbers[0][0] == list(range(1, len(numbers[0][0]) + 1))

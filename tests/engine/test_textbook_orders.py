@@ -94,8 +94,18 @@ async def requests(db: Database, site: Site, ordering: Ordering, *, batch: int, 
         return [path for path, _ in server.asked if not NO_PAGE.fullmatch(path)]
 
 
-@pytest.mark.parametrize("batch", [1, 4, 50])
-@pytest.mark.parametrize("order", TEXTBOOK)
+@pytest.mark.parametrize(
+    ("order", "batch"),
+    [
+        (Order.BREADTH, 1),
+        (Order.DEPTH, 4),
+        (Order.BREADTH, 50),
+        *(
+            pytest.param(*case, marks=pytest.mark.soak)
+            for case in ((Order.DEPTH, 1), (Order.BREADTH, 4), (Order.DEPTH, 50))
+        ),
+    ],
+)
 async def test_pages_are_asked_for_exactly_as_in_the_textbook(db: Database, order: Order, batch: int) -> None:
     """The batch size does not matter: one page, a few, or more than the site has."""
     asked = await requests(db, TREE, Ordering(order), batch=batch)
@@ -105,14 +115,14 @@ async def test_pages_are_asked_for_exactly_as_in_the_textbook(db: Database, orde
     assert await coins_missing(db) == 0
 
 
-@pytest.mark.parametrize("order", TEXTBOOK)
+@pytest.mark.parametrize("order", [Order.BREADTH, pytest.param(Order.DEPTH, marks=pytest.mark.soak)])
 async def test_a_crawl_that_stops_after_every_few_pages_goes_on_where_it_was(db: Database, order: Order) -> None:
     asked = await requests(db, TREE, Ordering(order), batch=50, pages=3)
 
     assert asked == TEXTBOOK[order](TREE)
 
 
-@pytest.mark.parametrize("order", TEXTBOOK)
+@pytest.mark.parametrize("order", [Order.BREADTH, pytest.param(Order.DEPTH, marks=pytest.mark.soak)])
 async def test_what_a_user_favours_keeps_its_place(db: Database, order: Order) -> None:
     asked = await requests(db, TREE, Ordering(order, boost=("/b", "/a/2"), boost_factor=50.0), batch=4)
 

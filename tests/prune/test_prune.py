@@ -32,7 +32,7 @@ from tests.store.many_versions import DAY, PAGES, live, words_of
 DAYS = 45
 KEEP: dict[str, Any] = {"keep_versions": 3, "keep_daily": 10 * DAY, "keep_weekly": 30 * DAY, "keep_monthly": 365 * DAY}
 NOW = START + 400 * DAY
-ROUNDS = int(os.environ.get("RECRAWL_PRUNE_KILLS", "3"))
+ROUNDS = int(os.environ.get("RECRAWL_PRUNE_KILLS", "2"))
 
 
 async def keep(db: Database, domain: Domain, **wanted: Any) -> Domain:
@@ -181,7 +181,7 @@ async def test_a_quota_takes_the_oldest_first_and_never_the_newest(db: Database,
 
 async def test_what_a_reader_of_the_feed_has_not_read_stays(db: Database, domain: Domain) -> None:
     domain = await keep(db, domain, keep_changes=5 * DAY)
-    await live(db, domain, range(30))
+    await live(db, domain, range(15))
     end = await report.read_feed_end(db)
     await rows(db, "INSERT INTO feed_reader (name, position) VALUES ('slow', %s) RETURNING 1", end - 20)
 
@@ -212,7 +212,7 @@ async def test_what_a_subscriber_is_still_to_be_told_stays(db: Database, domain:
     )
     subscription = await subscriptions.add_subscription(db, wish, at=START)
     begin = await report.read_feed_end(db)
-    await live(db, domain, range(30))
+    await live(db, domain, range(15))
 
     await prune_domain(db, domain, at=NOW)
 
@@ -348,8 +348,8 @@ async def killed_after(database_url: str, seconds: float) -> None:
 async def test_killed_at_random_nothing_is_lost_and_the_next_pass_goes_on(
     db: Database, domain: Domain, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    domain = await keep(db, domain, keep_changes=20 * DAY)
-    await live(db, domain, range(24))
+    domain = await keep(db, domain, keep_changes=10 * DAY)
+    await live(db, domain, range(14))
     chance = random.Random(17)
     visits = int((await rows(db, "SELECT count(*) FROM every_visit"))[0][0])
     for _ in range(ROUNDS):

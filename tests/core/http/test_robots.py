@@ -256,6 +256,7 @@ HEAVY: dict[str, Callable[[], bytes]] = {
     "stars": lambda: filled("Disallow: /" + "*a" * n + "*b" for n in range(1, 1000)),
     "long pieces": lambda: filled(f"Disallow: /*{'a' * (n % 300 + 100)}b{'a' * (n // 3)}*c{n}" for n in count()),
 }
+HEAVIEST = ("two pairs", "four letters", "long pieces")
 HEAVY_LINKS = {
     "a shop's": [f"/shop/category-{n % 40}/product-{n}.html?page={n % 7}&color=blue" for n in range(5000)],
     "of one letter": [f"/{n}/" + "a" * 100 for n in range(5000)],
@@ -263,7 +264,9 @@ HEAVY_LINKS = {
 }
 
 
-@pytest.mark.parametrize("rules", HEAVY)
+@pytest.mark.parametrize(
+    "rules", [pytest.param(name, marks=() if name in HEAVIEST else pytest.mark.soak) for name in HEAVY]
+)
 def test_five_thousand_links_are_fast_for_any_file(rules: str) -> None:
     parsed = parse_robots(HEAVY[rules]())
     parsed.allows(Url("https://example.com/"), AGENT)  # builds the index

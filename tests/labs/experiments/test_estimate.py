@@ -8,7 +8,9 @@ from labs.experiments.estimate import naive_rate, padded_rate, rate
 pytestmark = pytest.mark.filterwarnings("error")
 
 
-@pytest.mark.parametrize("per_gap", [0.1, 0.2, 0.5, 1.0, 1.5, 2.0])
+@pytest.mark.parametrize(
+    "per_gap", [0.1, 2.0, *(pytest.param(each, marks=pytest.mark.soak) for each in (0.2, 0.5, 1.0, 1.5))]
+)
 def test_bias_of_ten_irregular_visits_is_within_five_percent(per_gap: float) -> None:
     rng = np.random.default_rng(7)
     gaps = rng.uniform(0.5, 1.5, (20_000, 10))

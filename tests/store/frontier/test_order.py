@@ -107,7 +107,7 @@ async def test_a_page_keeps_the_rank_that_it_gained_by_waiting(db: Database) -> 
     """Ranks in octaves of the last cash let it fall behind every page that was paid later."""
     life = await born(db, "old.test", ordered(Order.OPIC), START)
     await see(life, 0, [1, 2, 3])
-    for _ in range(40):
+    for _ in range(20):
         await see(life, 0, [2, 3])  # from now on, only the virtual page pays page 1
         await see(life, 2, [0])
     await see(life, 0, [2, 3, 10])

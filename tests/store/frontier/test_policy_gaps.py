@@ -21,7 +21,7 @@ VISITED = """
 """
 
 
-@pytest.mark.parametrize("budget", [4, 14])
+@pytest.mark.parametrize("budget", [14, pytest.param(4, marks=pytest.mark.soak)])
 async def test_a_budget_scales_the_intervals_of_a_policy_and_keeps_their_ratio(db: Database, budget: int) -> None:
     """Ten pages every other day and forty every 20 days need 7 visits a day; the policy uses the stored intervals."""
     settings = DomainSettings(budget_per_day=budget, revisit="similarity")

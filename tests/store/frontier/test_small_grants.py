@@ -81,7 +81,7 @@ async def taken(db: Database, domain: Domain) -> Lease | None:
 async def test_a_domain_is_awake_after_a_lease_if_and_only_if_one_slot_finds_a_page(db: Database) -> None:
     chance = Random(28)
     outcomes = set()
-    for number in range(40):
+    for number in range(24):
         domain = await small_domain(db, chance, number=number)
         async with db.transaction() as connection:
             await connection.execute("UPDATE domain_state SET wake_at = %s WHERE domain_id = %s", (NOW, domain.id))

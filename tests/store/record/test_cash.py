@@ -7,7 +7,7 @@ from itertools import zip_longest
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawler.core.domain_settings import DomainSettings
@@ -61,7 +61,7 @@ async def overtake(life: Life, done: list[Visit]) -> None:
     life.lost.clear()
 
 
-@FEW
+@settings(FEW, max_examples=5)
 @given(domain_settings=st.tuples(graphs.domain_settings, graphs.domain_settings), both=st.tuples(histories, histories))
 async def test_two_domains_conserve_their_cash_in_any_history(
     db: Database, domain_settings: tuple[DomainSettings, DomainSettings], both: tuple[list[Step], list[Step]]
@@ -162,7 +162,7 @@ async def read(life: Life, *, among: Collection[int] = tuple(SITE), afresh: bool
 async def settled(db: Database) -> Life:
     """Crawl a domain until its importance has converged."""
     life = await born(db, named(), DomainSettings(importance_mix=1.0, max_pages=100), START)
-    for n in range(20):
+    for n in range(12):
         await read(life, afresh=n < 3)
     return life
 

@@ -11,7 +11,7 @@ from crawler.core.http.urls import PageKey
 from crawler.store import domains, report
 from crawler.store.database import Database, open_database
 
-PAGES, BATCH = 6000, 100
+PAGES, BATCH = 3000, 50
 LAST = PageKey(bytes.fromhex("f0"))
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 # Rows read by scans, from the server's statistics.
