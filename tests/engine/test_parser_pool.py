@@ -127,7 +127,7 @@ async def test_a_body_is_given_up_by_its_processor_time_and_not_by_the_clock(
 
 
 async def test_a_reader_that_stands_still_is_given_up_by_the_clock() -> None:
-    async with ParserPool(1, inline_bodies=0, limits=ReadingLimits(timeout=timedelta(seconds=1.5))) as readers:
+    async with ParserPool(1, inline_bodies=0, limits=ReadingLimits(timeout=timedelta(seconds=3))) as readers:
         (pid,) = await started(readers)
         os.kill(pid, signal.SIGSTOP)
 

@@ -90,7 +90,7 @@ async def test_endless_headers_are_aborted() -> None:
 async def test_a_silent_server_meets_the_deadline(before: bytes) -> None:
     async with serving() as server, http() as web:
         url = server.says("/", before)
-        found = await web.fetch(url, deadline=timedelta(seconds=0.5))
+        found = await web.fetch(url, deadline=timedelta(seconds=1))
         assert reason(found) is FailureReason.DEADLINE
         async with asyncio.timeout(PATIENCE_S):
             await server.hung_up.wait()
@@ -105,7 +105,7 @@ async def test_a_slow_drip_meets_the_deadline() -> None:
                 await send(b"a")
                 await asyncio.sleep(0.01)
 
-        found = await web.fetch(server.does("/", reply), deadline=timedelta(seconds=0.5))
+        found = await web.fetch(server.does("/", reply), deadline=timedelta(seconds=1))
     assert reason(found) is FailureReason.DEADLINE
     assert isinstance(found, Unreached)
     assert found.received_bytes > 0
@@ -114,8 +114,8 @@ async def test_a_slow_drip_meets_the_deadline() -> None:
 async def test_waiting_for_a_connection_counts_toward_the_deadline() -> None:
     async with serving() as server, http(connections=1) as web, asyncio.TaskGroup() as both:
         url = server.says("/", b"")
-        first = both.create_task(web.fetch(url, deadline=timedelta(seconds=1)))
-        second = both.create_task(web.fetch(url, deadline=timedelta(seconds=0.5)))
+        first = both.create_task(web.fetch(url, deadline=timedelta(seconds=2)))
+        second = both.create_task(web.fetch(url, deadline=timedelta(seconds=1)))
     assert reason(first.result()) is reason(second.result()) is FailureReason.DEADLINE
     assert len(server.heard) == 1
 

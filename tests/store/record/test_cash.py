@@ -7,7 +7,7 @@ from itertools import zip_longest
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.domain_settings import DomainSettings
@@ -61,7 +61,7 @@ async def overtake(life: Life, done: list[Visit]) -> None:
     life.lost.clear()
 
 
-@settings(FEW, max_examples=5)
+@FEW
 @given(domain_settings=st.tuples(graphs.domain_settings, graphs.domain_settings), both=st.tuples(histories, histories))
 async def test_two_domains_conserve_their_cash_in_any_history(
     db: Database, domain_settings: tuple[DomainSettings, DomainSettings], both: tuple[list[Step], list[Step]]
