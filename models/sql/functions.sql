@@ -42,7 +42,7 @@ $$;
 COMMENT ON FUNCTION page_freshness IS
     'Return the probability that a page has not changed since it was last seen: 1 - calibration * (1 - (b / (b + days))^a),
 at least 0. unseen: that time. a, b: the Gamma posterior of its change rate, b in days: prior.a + page.rate_a,
-prior.b + page.rate_b. calibration: the changes that visits found, relative to those predicted.';
+prior.b + page.rate_b. calibration: the changes that visits found, relative to those predicted, at most 1.';
 
 CREATE FUNCTION activity_ahead(at timestamptz[], ahead float8[], since timestamptz)
 RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$

@@ -54,7 +54,8 @@ SELECT d.id AS domain_id,
   LEFT JOIN (SELECT domain_id, array_agg(recall ORDER BY no) AS recall, array_agg(noise ORDER BY no) AS noise,
                     max(effective_recall) AS effective_recall
                FROM domain_source GROUP BY domain_id) h ON h.domain_id = d.id
-  LEFT JOIN (SELECT domain_id, (1 + sum(found))::float8 / (1 + sum(expected)) AS calibration FROM calibration
+  LEFT JOIN (SELECT domain_id, least(1, (1 + sum(found))::float8 / (1 + sum(expected))) AS calibration
+               FROM calibration
               WHERE day >= (now() AT TIME ZONE 'UTC')::date - 14
               GROUP BY domain_id) k ON k.domain_id = d.id
   JOIN page p ON p.domain_id = d.id

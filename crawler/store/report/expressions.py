@@ -30,11 +30,11 @@ GAP = """
     activity_gap(greatest(%(at)s::timestamptz, s.last_visit_at), s.activity_at, s.activity_ahead, p.last_good_at)
 """
 RECALL = "(SELECT max(o.effective_recall) FROM domain_source o WHERE o.domain_id = %(domain_id)s)"
-# The changes that visits found in the 14 UTC days before an instant, relative to those predicted, with one predicted
-# change more of each, so that few visits say little. It holds for all pages of a domain: reports see the site's state
-# within days, where the change rates of pages need months. View report_page has the same.
+# The changes that visits found in the 14 UTC days before an instant, relative to those predicted; at most 1. Visits go
+# to the pages that change most: if even these change less than predicted, all do; if they change more, that says little
+# about the others. One change more of each keeps few visits from counting much. View report_page has the same.
 CALIBRATION = """
-    (SELECT (1 + coalesce(sum(found), 0))::float8 / (1 + coalesce(sum(expected), 0)) FROM calibration
+    (SELECT least(1, (1 + coalesce(sum(found), 0))::float8 / (1 + coalesce(sum(expected), 0))) FROM calibration
       WHERE domain_id = %(domain_id)s AND day >= ({at} AT TIME ZONE 'UTC')::date - 14
         AND day <= ({at} AT TIME ZONE 'UTC')::date)
 """

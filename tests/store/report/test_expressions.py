@@ -111,15 +111,16 @@ async def test_freshness_falls_without_visits(db: Database, domain: Domain) -> N
     assert later.freshness == pytest.approx(later.freshness_plain, rel=0.01)  # all these pages are still equal
 
 
-async def test_reported_freshness_follows_the_changes_that_visits_found_in_two_weeks(
+async def test_reports_are_fresher_if_visits_of_two_weeks_found_less_than_predicted(
     db: Database, domain: Domain
 ) -> None:
     await walked(db, domain)
     now = datetime.now(UTC)
     usual = await report.read_domain_report(db, domain, at=now, window=DAY)
+    days = [(domain.id, now.date() - timedelta(days=ago), 9, 3, found) for ago, found in ((15, 90), (2, 1), (1, 0))]
+    insert = "INSERT INTO calibration VALUES (%s, %s, false, %s, %s, %s, 1)"
     async with db.transaction() as connection:
-        days = [(domain.id, now.date() - timedelta(days=ago), 9, 3, found) for ago, found in ((15, 90), (2, 1), (1, 0))]
-        await connection.cursor().executemany("INSERT INTO calibration VALUES (%s, %s, false, %s, %s, %s, 1)", days)
+        await connection.cursor().executemany(insert, days)
 
     found = await report.read_domain_report(db, domain, at=now, window=DAY)
     past = await report.read_freshness_history(db, domain, instants=[now])
@@ -132,6 +133,9 @@ async def test_reported_freshness_follows_the_changes_that_visits_found_in_two_w
     assert found.freshness_plain == pytest.approx(1 - stale)
     assert past[0].freshness_plain == pytest.approx(1 - stale, rel=1e-3)
     assert in_view == pytest.approx(1 - stale, rel=1e-3)
+    async with db.transaction() as connection:
+        await connection.execute("UPDATE calibration SET found = 90 WHERE day = %s", (now.date() - timedelta(days=1),))
+    assert await report.read_domain_report(db, domain, at=now, window=DAY) == usual
 
 
 async def test_the_report_counts_the_visits_of_the_window(db: Database, domain: Domain) -> None:
