@@ -144,12 +144,11 @@ async def replay(db: Database, history: SiteHistory, plan: Plan, *, progress: Ca
                 runs.append(await _run(db, resources, site, domain, settings=settings, at=at))
                 progress(runs[-1])
                 await _plan(db, domain, settings=settings, at=at)
-                if (n + 1) % plan.runs_a_day == 0:
-                    await audit_domains(db, at=at, only=domain)
-                found = await report.read_domain_report(db, domain, at=at, window=DAY)
-                if (n + 1) % plan.runs_a_day or found is None:
+                if (n + 1) % plan.runs_a_day:
                     continue
-                if found.freshness_plain is not None and found.freshness is not None:
+                await audit_domains(db, at=at, only=domain)
+                found = await report.read_domain_report(db, domain, at=at, window=DAY)
+                if found and found.freshness_plain is not None and found.freshness is not None:
                     reports.append(Report(site.day, found.freshness_plain, found.freshness))
         visits = await _visits(db, domain, since=history.start)
     return Replay(runs, site.requests, visits, reports)

@@ -31,17 +31,15 @@ For an unfetched page: its importance times the mean share of new text in first 
 one assumed visit with only new text. announces: column of page. first_visits, novelty: columns of prior.';
 
 CREATE FUNCTION page_freshness(
-    a DOUBLE PRECISION, b DOUBLE PRECISION, unseen INTERVAL, calibration DOUBLE PRECISION DEFAULT 1)
+    a DOUBLE PRECISION, b DOUBLE PRECISION, unseen INTERVAL, calibration DOUBLE PRECISION)
 RETURNS DOUBLE PRECISION LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT greatest(0, 1 - calibration * (1 - CASE
-        WHEN extract(epoch FROM unseen) <= 0 THEN 1
-        WHEN a * ln(1 + extract(epoch FROM unseen)::float8 / 86400 / b) > 700 THEN 0  -- exp would underflow
-        ELSE exp(-a * ln(1 + extract(epoch FROM unseen)::float8 / 86400 / b))
-    END))
+    -- Each argument is used once: only then does Postgres inline it. Beyond 700, exp would underflow.
+    SELECT 1 - calibration * (1 - exp(greatest(
+        -a * ln(1 + greatest(extract(epoch FROM unseen)::float8, 0) / 86400 / b), -700)))
 $$;
 COMMENT ON FUNCTION page_freshness IS
-    'Return the probability that a page has not changed since it was last seen: 1 - calibration * (1 - (b / (b + days))^a),
-at least 0. unseen: that time. a, b: the Gamma posterior of its change rate, b in days: prior.a + page.rate_a,
+    'Return the probability that a page has not changed since it was last seen: 1 - calibration * (1 - (b / (b + days))^a).
+unseen: that time. a, b: the Gamma posterior of its change rate, b in days: prior.a + page.rate_a,
 prior.b + page.rate_b. calibration: the changes that visits found, relative to those predicted, at most 1.';
 
 CREATE FUNCTION activity_ahead(at timestamptz[], ahead float8[], since timestamptz)

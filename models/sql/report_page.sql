@@ -28,7 +28,8 @@ SELECT d.id AS domain_id,
                                 signal_gap(activity_gap(greatest(now(), s.last_visit_at), s.activity_at,
                                                    s.activity_ahead, p.last_good_at),
                                           p.signals,
-                                          h.recall, h.noise, h.effective_recall, g.a + p.rate_a, g.b + p.rate_b), coalesce(k.calibration, 1))
+                                          h.recall, h.noise, h.effective_recall, g.a + p.rate_a, g.b + p.rate_b),
+                                coalesce(k.calibration, 1))
             END AS freshness,
        (g.a + p.rate_a) / (g.b + p.rate_b) AS changes_per_day,
        p.version,

@@ -70,7 +70,7 @@ async def test_importance_in_sql_equals_importance_in_core(
 async def test_freshness_in_sql_equals_freshness_in_core(db: Database, a: float, b: float, days: float) -> None:
     unseen = days * DAY
 
-    found = await numbers(db, "SELECT page_freshness(%(a)s, %(b)s, %(unseen)s)", {"a": a, "b": b, "unseen": unseen})
+    found = await numbers(db, "SELECT page_freshness(%(a)s, %(b)s, %(unseen)s, 1)", {"a": a, "b": b, "unseen": unseen})
 
     assert found == pytest.approx(float(compute_fresh_chance(a, b, unseen / DAY)), rel=1e-6, abs=1e-15)
 
@@ -358,7 +358,7 @@ async def test_the_gap_from_signals_stays_within_the_range_of_an_interval(db: Da
     heard = "signal_gap(interval '1 day', '\\x14'::bytea, '{0.9}', '{0.001}', 0.9, 0.1, 100)"
 
     assert await numbers(db, f"SELECT date_part('epoch', {heard})", {}) == 1e12
-    assert await numbers(db, f"SELECT page_freshness(0.1, 100, {heard})", {}) < 0.35
+    assert await numbers(db, f"SELECT page_freshness(0.1, 100, {heard}, 1)", {}) < 0.35
 
 
 async def test_a_duplicate_has_no_freshness(db: Database, domain: Domain) -> None:
