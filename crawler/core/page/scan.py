@@ -374,7 +374,11 @@ class _Walker:
                 self._add_pointer(element.box, PointerKind.TRANSLATION if is_translation else PointerKind.LINK, number)
         elif tag == "img":
             self._add_pointer(element.box, PointerKind.IMAGE, len(self.scan.records))  # `_collect` adds it
-        if marks is not None and not self.scan.box_flags[element.box] & PREFORMATTED:
+        if self.scan.box_flags[element.box] & PREFORMATTED:
+            is_last = element.box == len(self.scan.box_tags) - 1
+            if tag == "code" and is_last and (classes := attributes.get("class")):  # names the language of the code
+                self.scan.box_hints[-1] = f"{self.scan.box_hints[-1]} {classes}".strip()
+        elif marks is not None:
             element.has_mark = True
             self._open_marks.append(marks)
             self._pending += 1
