@@ -159,7 +159,7 @@ class PageLinks(PageTable, table=True):
 class Snapshot(PageTable, table=True):
     """One version of a page, written only if the page was added, changed, or restored with another text.
 
-    distance_bits: the SimHash distance from the version before.  is_stored: text, headers and body are stored;
+    distance_bits: the SimHash distance from the version before.  is_stored: texts, headers and body are stored;
     retention deletes those of old versions, and this row only with its event.
     """
 
@@ -175,6 +175,9 @@ class Snapshot(PageTable, table=True):
     content_type: str = columns.text()
     headers: str = columns.text(default="")  # of the response, one per line
     text: str = columns.text()
+    content: str | None = columns.text(nullable=True)  # what a reader would call the page; NULL if it is the text
+    confidence: float = columns.double(default="1")  # of the choice of the content
+    meta: dict[str, Any] = columns.jsonb(default="{}")  # what the page says about itself
     body_digest: bytes = columns.bytea()
     text_digest: bytes = columns.bytea()
     main_digest: bytes = columns.bytea()

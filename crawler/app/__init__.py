@@ -6,7 +6,7 @@
         app.add("https://docs.example.com")
         app.crawl("docs.example.com")
         for page in app.pages("docs.example.com"):
-            print(page.url, page.text)
+            print(page.url, page.content)
 
 `async with open_app()` offers the same methods for asyncio. The names of this package are the public Python API
 (docs/python.md). They are imported on first use, because most other modules need few of them. The functions in these

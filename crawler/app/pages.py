@@ -244,7 +244,7 @@ async def read_texts(
     batch = await report.read_pages_to_export(db, domain, after=after, max_count=max_count)
     chars, shown = 0, 0
     for page in batch:
-        chars += len(page.text)
+        chars += len(page.content)
         if shown and max_chars is not None and chars > max_chars:
             break
         shown += 1

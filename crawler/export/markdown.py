@@ -28,7 +28,7 @@ def render_markdown(page: ExportedPage, *, pads_tables: bool = True) -> str:
     example because it is nested too deeply.
     """
     if page.body is None or detect_kind(page.body, page.content_type) != "html":
-        return page.text
+        return page.content
     html = extract_main_html(page.body, page.content_type, url=page.url)
     options = ConversionOptions(
         heading_style="atx", extract_metadata=False, autolinks=False, compact_tables=not pads_tables
@@ -37,7 +37,7 @@ def render_markdown(page: ExportedPage, *, pads_tables: bool = True) -> str:
         markdown = str(convert(html, options).content).strip()
     except ConversionError:
         markdown = ""
-    return f"{markdown}\n" if markdown else page.text
+    return f"{markdown}\n" if markdown else page.content
 
 
 class MarkdownFolder:

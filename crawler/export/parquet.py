@@ -18,6 +18,8 @@ _TYPES = {
     "changed_at": _INSTANT,
     "importance": pa.float64(),
     "heading": pa.list_(pa.string()),
+    "confidence": pa.float64(),
+    "content": pa.large_string(),
     "text": pa.large_string(),
 }
 
@@ -36,7 +38,7 @@ class Parquet:
     def write(self, page: ExportedPage) -> None:
         rows = build_rows(page, in_chunks=self._in_chunks)
         self._rows += rows
-        self._chars += sum(len(row["text"]) for row in rows)
+        self._chars += sum(len(row["text" if self._in_chunks else "content"]) for row in rows)
         if self._chars >= 16 << 20 or len(self._rows) >= 10_000:
             self._write_group()
 

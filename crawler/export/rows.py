@@ -13,7 +13,7 @@ Row = Mapping[str, Any]
 
 COLUMNS = (
     *("url", "state", "status", "version", "version_at", "seen_at", "changed_at", "title", "language"),
-    *("content_type", "importance", "digest", "text"),
+    *("content_type", "importance", "digest", "confidence", "content"),
 )
 CHUNK_COLUMNS = ("url", "state", "chunk", "heading", "title", "language", "version", "version_at", "text")
 
@@ -28,11 +28,11 @@ def build_rows(page: ExportedPage, *, in_chunks: bool) -> list[Row]:
 
 
 def _build_page_row(page: ExportedPage) -> Row:
-    """Return a page as one row with COLUMNS. A page that is no longer available has no text."""
+    """Return a page as one row with COLUMNS. A page that is no longer available has no content."""
     row = {name: getattr(page, name) for name in COLUMNS}
     row["state"], row["digest"] = page.state.value, page.digest.hex() if page.digest is not None else None
     if not page.has_content:
-        row["text"] = ""
+        row["content"] = ""
     return row
 
 

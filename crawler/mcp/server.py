@@ -102,7 +102,7 @@ class Tools:
         return search.result()
 
     async def text(self, url: str, version: int | None = None, at: str | None = None, offset: int = 0) -> Result:
-        """Return the main text of a page, without menus and other boilerplate.
+        """Return the content of a page, without menus and other boilerplate.
 
         version: a version number; the newest version if omitted.  at: alternatively, the version that was current at
         this ISO 8601 time.  offset: the number of characters to skip. A result has at most 20,000 characters; if there
@@ -120,8 +120,8 @@ class Tools:
             "state": content.state.value,
             "version": content.version.number,
             "version_at": content.version.at.isoformat(),
-            "text": content.text[max(offset, 0) : end],
-            "next_offset": end if end < len(content.text) else None,
+            "text": content.content[max(offset, 0) : end],
+            "next_offset": end if end < len(content.content) else None,
         }
 
     async def changes(self, what: str | None = None, days: float = 7, after: int = 0, limit: int = 20) -> Result:

@@ -40,9 +40,9 @@ COMMENT ON COLUMN page_versions.magnitude IS 'change magnitude: share of the pag
 COMMENT ON COLUMN page_versions.title IS 'title of the page';
 COMMENT ON COLUMN page_versions.language IS 'language that the page declares; empty if it declares none';
 COMMENT ON COLUMN page_versions.content_type IS 'media type that the server sent';
-COMMENT ON COLUMN page_versions.text_bytes IS 'size of the main text';
+COMMENT ON COLUMN page_versions.text_bytes IS 'size of the text';
 COMMENT ON COLUMN page_versions.body_bytes IS
     'size of the body before compression; null if the body is no longer stored';
 COMMENT ON COLUMN page_versions.is_rendered IS 'whether the body is the document rendered by a browser';
 COMMENT ON COLUMN page_versions.is_stored IS
-    'whether text and body are still stored; recrawl prune deletes those of older versions and keeps this row';
+    'whether texts and body are still stored; recrawl prune deletes those of older versions and keeps this row';

@@ -44,7 +44,10 @@ def version(number: int, body: bytes | None, *, text: str = "") -> VersionConten
         state=State.FETCHED,
         state_at=NOON,
         headers=StoredHeaders(status=200, content_type="text/html", etag=None, last_modified=None),
+        content=text,
+        confidence=1.0,
         text=text,
+        metadata={},
         body=body,
     )
 

@@ -38,22 +38,24 @@ def show(
         ),
     ] = None,
     version: Annotated[int | None, option("N", "The version with this number.", min=1)] = None,
-    text: Annotated[bool, flag("--text", "Print only the text.")] = False,
+    content: Annotated[bool, flag("--content", "Print only the content: what a reader would call the page.")] = False,
+    text: Annotated[bool, flag("--text", "Print only the text whose changes are reported.")] = False,
     html: Annotated[bool, flag("--html", "Print only the body; in a pipe, as the exact bytes.")] = False,
     headers: Annotated[bool, flag("--headers", "Print the stored response headers.")] = False,
     as_json: Json = False,
 ) -> None:
     """Show the content of a page, now or at an earlier time.
 
-    Without --text, --html and --headers, this prints the main text and facts about the version.
+    Without --content, --text, --html and --headers, this prints the content and facts about the version.
 
     Examples:
 
         recrawl show https://docs.example.com/guide/
-        recrawl show https://docs.example.com/guide/ --at yesterday --text
+        recrawl show https://docs.example.com/guide/ --at yesterday --content
         recrawl show https://docs.example.com/guide/ --version 1 --html > first.html
     """
-    forms = [name for name, is_chosen in (("text", text), ("html", html), ("headers", headers)) if is_chosen]
+    choices = {"content": content, "text": text, "html": html, "headers": headers}
+    forms = [name for name, is_chosen in choices.items() if is_chosen]
     if len(forms) > 1:
         raise typer.BadParameter(f"--{forms[0]} and --{forms[1]} cannot be combined")
     if at is not None and version is not None:

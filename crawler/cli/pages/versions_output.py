@@ -49,22 +49,22 @@ def _format_version_row(version: pages.PageVersion, *, why: bool) -> dict[str, s
 
 
 def show_page(text: str, *, selector: pages.VersionSelector, form: str | None, as_json: bool) -> None:
-    """Print one version of a page. form: text, html or headers; None for facts and text."""
+    """Print one version of a page. form: content, text, html or headers; None for facts and content."""
     now = datetime.now(UTC)
     content = run_on_database(lambda db, _: pages.find_version(db, text, selector, now=now))
     if as_json:
         html = None if content.body is None else content.body.decode(errors="replace")
-        print_json(get_field_values(content) | {"text": content.text, "html": html})
+        print_json(get_field_values(content) | {"content": content.content, "text": content.text, "html": html})
     elif form == "html":
         _write_body(content)
     elif form == "headers":
         _show_headers(content)
-    elif form == "text":
-        say(content.text)
+    elif form in {"content", "text"}:
+        say(content.content if form == "content" else content.text)
     else:
         _show_facts(content, now=now)
         say("")
-        for line in (content.text or "(no text)").split("\n"):
+        for line in (content.content or "(no text)").split("\n"):
             say_indented(Text(make_printable(line)), indent=0)
         other_commands = f"recrawl diff {content.url} --to {content.version.number}; recrawl versions {content.url}"
         remark(f"Next: {other_commands if content.version.number > 1 else f'recrawl explain {content.url}'}")

@@ -1,20 +1,22 @@
 """Extraction of a body's text, links and robots directives. Any bytes can be read."""
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-
-from selectolax.lexbor import LexborHTMLParser
+from itertools import compress
+from typing import Any
 
 from crawler.core.http.urls import Url, normalize_url, normalize_urls
-from crawler.core.page.blocks import extract_text_and_main, remove_boilerplate
 from crawler.core.page.charset import decode_body
-from crawler.core.page.document import Document, DocumentReader, PickledAsCall, collapse_lines, read_json
-from crawler.core.page.html import Markup, get_base_url, iter_ancestors, parse_html
+from crawler.core.page.document import Document, DocumentReader, PickledAsCall, collapse_lines, join_lines, read_json
+from crawler.core.page.html import Markup, parse_html, resolve_base
 from crawler.core.page.lists.xml_text import read_xml
 from crawler.core.page.media_type import MediaKind, detect_kind
+from crawler.core.page.scan import ALL_MARKS, BOILERPLATE, PASSWORD_FIELD, PREFORMATTED, PageScan, RecordKind
 from crawler.core.page.script_signs import ScriptSign, find_script_signs
 
+MIN_MAIN_SHARE = 0.25  # of the whole text; if less would remain without boilerplate, no line counts as boilerplate
 MAX_TITLE_CHARS = 1024
 TAIL_CHARS = 1024  # at the end of a web page, searched for its closing tags
 FEED_TYPES = frozenset({"application/rss+xml", "application/atom+xml", "application/rdf+xml"})
@@ -35,9 +37,9 @@ class PageContent(PickledAsCall):
     """The content of a body.
 
     text: all visible text, one block per line, with whitespace collapsed.
-    main: the text without boilerplate (`extract_text_and_main`) or, of a feed, without the file's own metadata. Both
+    main: the text without boilerplate (`join_text_and_main`) or, of a feed, without the file's own metadata. Both
     are empty for a body without readable text, such as an image or a damaged PDF.
-    images_and_meta: the addresses and alternative texts of the images, and the descriptions (META_SELECTOR).
+    images_and_meta: the addresses and alternative texts of the images, and the descriptions (`is_description`).
     links: distinct, in page order, without those marked nofollow, and with the target of the refresh.
     canonical: the target of rel=canonical.  refresh: the target of the Refresh header, else of a meta refresh.
     is_instant_refresh: whether the refresh has a delay below one second and acts as a redirect.
@@ -45,6 +47,9 @@ class PageContent(PickledAsCall):
     noindex, nofollow: the page's directives, from its head or its HTTP header.
     html_end, has_password_field: for web pages; CLOSED and False for other bodies.
     script_signs: the signs that scripts write a part of the page.
+    reading: the content text, what a reader would call the page, for search and export (core/page/main_content.py).
+    confidence: how certain the choice of that content is, 0 to 1; 1 for bodies that are not web pages.
+    metadata: what the page says about itself, see `read_metadata`.
     Invariant: no string contains a NUL or a lone surrogate.
     """
 
@@ -65,6 +70,9 @@ class PageContent(PickledAsCall):
     html_end: HtmlEnd = HtmlEnd.CLOSED
     has_password_field: bool = False
     script_signs: tuple[ScriptSign, ...] = ()
+    reading: str = ""
+    confidence: float = 1.0
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 def extract_content(
@@ -100,45 +108,67 @@ def _read_html(body: bytes, markup: Markup, *, url: Url, header_refresh: tuple[U
 
     header_refresh: the refresh in the HTTP header, which takes precedence over the page's own.
     """
-    tree = markup.tree
-    base = get_base_url(tree, url)
-    head = _read_head(tree, base, url)
+    scan = markup.scan
+    base = resolve_base(scan.base, url)
+    head = _read_head(scan, base, url)
     if header_refresh[0] is not None:
         head = replace(head, refresh=header_refresh[0], is_instant_refresh=header_refresh[1])
-    text, main = extract_text_and_main(tree)
-    attributes = (node.attrs for node in tree.css(_LINKS))
-    hrefs = [each.get("href") or each.get("src") or "" for each in attributes]
-    links = normalize_urls([*hrefs, *filter(None, [head.refresh])], base=base)
-    attributes = (node.attrs for node in tree.css(f"img,{META_SELECTOR}"))
-    images_and_meta = [" ".join(each.get(name) or "" for name in ("content", "alt", "src")) for each in attributes]
-    language = (tree.root.attrs.get("lang") or tree.root.attrs.get("xml:lang") or "") if tree.root is not None else ""
+    text, main = join_text_and_main(scan)
+    links = normalize_urls([*compress(scan.anchors, scan.followed), *filter(None, [head.refresh])], base=base)
     return replace(
         head,
         text=text,
         main=main,
-        images_and_meta="\n".join(images_and_meta),
+        images_and_meta="\n".join(_describe_images_and_meta(scan)),
         links=links,
-        language=language.strip().replace("\0", "")[:MAX_LANGUAGE_CHARS],
+        language=scan.language.strip().replace("\0", "")[:MAX_LANGUAGE_CHARS],
         charset=markup.charset,
         kind="html",
         html_end=detect_html_end(markup.source),
-        has_password_field=has_password_field_in(tree),
+        has_password_field=bool(scan.signs & PASSWORD_FIELD),
         script_signs=find_script_signs(body, markup, text=text, main=main, links=links, base=base),
     )
 
 
-def extract_main_html(body: bytes, content_type: str, *, url: Url) -> str:
-    """Return the main content of a web page as HTML with absolute addresses, or "" for a page without a body.
+def join_text_and_main(scan: PageScan) -> tuple[str, str]:
+    """Return the text of a page, one line per text of a box, and the text without boilerplate.
 
-    Raises only MemoryError. A page built to be too expensive to parse is read as far as `extract_content` reads it.
+    Both are the whole text if less than MIN_MAIN_SHARE would remain without boilerplate.
     """
-    tree = parse_html(body, content_type).tree
-    base = get_base_url(tree, url)
-    remove_boilerplate(tree)
-    for node in tree.css("a[href],img[src]"):
-        name = "src" if node.tag == "img" else "href"
-        node.attrs[name] = normalize_url(node.attrs.get(name) or "", base=base) or ""
-    return (tree.body.html or "") if tree.body is not None else ""
+    text, main = join_lines(scan.texts), join_lines(scan.iter_main())
+    return text, main if len(main) >= MIN_MAIN_SHARE * len(text) else text
+
+
+def restore_line_breaks(scan: PageScan, main: str) -> str:
+    """Return the main text with the line breaks and the indentation of preformatted text.
+
+    main: the main text as `join_text_and_main` returns it, which is compared: there, this whitespace does not count.
+    """
+    flags = [scan.box_flags[box] for box in scan.line_boxes]
+    if not any(each & PREFORMATTED for each in flags):
+        return main
+    lines = [
+        ALL_MARKS.sub("", marked).strip("\n") if flag & PREFORMATTED else text
+        for text, marked, flag in zip(scan.texts, scan.marked, flags, strict=True)
+    ]
+    if main != join_lines(scan.texts):
+        lines = list(compress(lines, [not flag & BOILERPLATE for flag in flags]))
+    return join_lines(lines)
+
+
+def _describe_images_and_meta(scan: PageScan) -> Iterator[str]:
+    for kind, values in scan.records:
+        if kind == RecordKind.IMAGE:
+            src, alt, content = values
+            yield f"{content} {alt} {src}"
+        elif kind == RecordKind.META and is_description(values):
+            yield f"{values[0]}  "
+
+
+def is_description(meta: tuple[str, ...]) -> bool:
+    """Return whether a meta element describes the page to search engines or in link previews."""
+    _, name, _, group, _ = meta
+    return name.lower() in {"description", "keywords"} or group.lower().startswith("og:")
 
 
 def detect_html_end(source: str) -> HtmlEnd:
@@ -149,52 +179,38 @@ def detect_html_end(source: str) -> HtmlEnd:
     return HtmlEnd.CLOSED if _CLOSED.search(tail) else HtmlEnd.OPEN
 
 
-def has_password_field_in(tree: LexborHTMLParser) -> bool:
-    """Return whether a page has a password field, a sign of a login form in any language."""
-    return tree.css_first("input[type=password i]") is not None
-
-
 _CLOSED = re.compile(r"(?i)</(?:html|body)\s*>")
-# The descriptions that a page gives to search engines and link previews.
-META_SELECTOR = 'meta[name="description" i][content],meta[name="keywords" i][content],meta[property^="og:" i][content]'
-
 _REFRESH = re.compile(r"(?is)\s*(\d*)(?:\.\d*)?\s*(?:[;,]\s*|\s+)(?:url\s*=\s*)?+(?:\"([^\"]*)|'([^']*)|(.*))")
-_LINKS = (
-    "a[href]:not([rel~=nofollow i]),area[href]:not([rel~=nofollow i]),iframe[src],frame[src],"
-    # The other pages of a paginated list. Not rel=alternate: that is the same page in another form.
-    "link[href][rel~=next i],link[href][rel~=prev i]"
-)
 # Directives with a value after the colon; any other word before a colon is the name of a crawler.
 _NAMED_DIRECTIVES = ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview")
 
 
-def _read_head(tree: LexborHTMLParser, base: Url, url: Url) -> PageContent:
+def _read_head(scan: PageScan, base: Url, url: Url) -> PageContent:
     """Return a PageContent with what the head of a web page says, and nothing else."""
-    title: str | None = None
+    title = ""
     canonical = refresh = None
     is_instant_refresh = False
     directives: frozenset[str] = frozenset()
     feeds: list[str] = []
-    for node in tree.css("title,meta[content],link[href]"):
-        attributes, tag = node.attrs, node.tag
-        if tag == "title":
-            if title is None and not any(ancestor.tag == "svg" for ancestor in iter_ancestors(node)):
-                title = " ".join(node.text().split()).replace("\0", "")[:MAX_TITLE_CHARS]
-        elif tag == "link":
-            relations = (attributes.get("rel") or "").lower().split()
-            if "alternate" in relations and (attributes.get("type") or "").strip().lower() in FEED_TYPES:
-                feeds.append(attributes.get("href") or "")
+    for kind, values in scan.records:
+        if kind == RecordKind.META:
+            content, name, http_equiv, _, noscript = values
+            if name.strip().lower() == "robots":
+                directives |= _parse_robots_directives(content)
+            elif refresh is None and http_equiv.strip().lower() == "refresh":
+                # A refresh in noscript leads browsers without scripts to a page that asks for a browser with scripts.
+                refresh, is_instant_refresh = _parse_refresh("" if noscript else content, base=base, url=url)
+        elif kind == RecordKind.LINK:
+            href, rel, media_type = values
+            relations = rel.lower().split()
+            if "alternate" in relations and media_type.strip().lower() in FEED_TYPES:
+                feeds.append(href)
             if canonical is None and "canonical" in relations:
-                canonical = normalize_url(attributes.get("href") or "", base=base)
-        elif (attributes.get("name") or "").strip().lower() == "robots":
-            directives |= _parse_robots_directives(attributes.get("content") or "")
-        elif refresh is None and (attributes.get("http-equiv") or "").strip().lower() == "refresh":
-            # A refresh in noscript leads browsers without scripts to a page that asks for a browser with scripts.
-            applies = not any(ancestor.tag == "noscript" for ancestor in iter_ancestors(node))
-            text = attributes.get("content") or "" if applies else ""
-            refresh, is_instant_refresh = _parse_refresh(text, base=base, url=url)
+                canonical = normalize_url(href, base=base)
+        elif kind == RecordKind.TITLE and not values[1]:
+            title = values[0][:MAX_TITLE_CHARS]
     return PageContent(
-        title=title or "",
+        title=title,
         feeds=normalize_urls(feeds[:MAX_FEEDS], base=base),
         canonical=canonical,
         refresh=refresh,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from selectolax.lexbor import LexborNode
 
 from crawler.core.http.urls import Url, normalize_url
-from crawler.core.page.html import get_base_url, parse_html
+from crawler.core.page.html import parse_html, resolve_base
 
 MAX_CONTROLS = 200  # per form; further ones are ignored
 _NEVER_SENT = frozenset({"button", "image", "reset", "file"})
@@ -39,8 +39,8 @@ def find_login_form(body: bytes, content_type: str, *, url: Url, names: Collecti
     """
     if not all(name.encode() in body for name in names):  # avoid parsing most pages
         return None
-    tree = parse_html(body, content_type).tree
-    base = get_base_url(tree, url)
+    markup = parse_html(body, content_type)
+    tree, base = markup.tree, resolve_base(markup.scan.base, url)
     for form in tree.css("form"):
         inputs = form.css("input[name],button[name]")[:MAX_CONTROLS]
         if set(names) <= {each.attributes.get("name") for each in inputs}:

@@ -7,13 +7,13 @@ beyond them, only the start is read.
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
+from selectolax.lexbor import LexborHTMLParser, SelectolaxError
 
 from crawler.core.http.urls import Url, normalize_url
 from crawler.core.page.charset import decode_body
+from crawler.core.page.scan import PageScan, scan_tree
 
 # The cost of a page within both bounds is not estimated: it is at most a second and 100 MB.
 FREE_TAGS = 1000
@@ -42,48 +42,45 @@ _TAG = re.compile(
 _ENDS = {"": re.compile("--!?>"), **{name: re.compile(f"(?i)</{name}") for name in _RAW}}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Markup:
-    """A parsed web page. Several readers share the tree, so none may change it.
+    """A web page as text, parsed when it is needed. Several readers share the tree, so none may change it.
 
     charset: the name of a Python codec.
-    source: the whole page as text; the tree may end earlier, see `count_affordable_chars`.
+    source: the whole page; the tree and the scan may end earlier, see `count_affordable_chars`.
     """
 
     charset: str
     source: str = field(repr=False)
-    tree: LexborHTMLParser = field(repr=False)
+    _tree: LexborHTMLParser | None = field(default=None, init=False, repr=False)
+    _scan: PageScan | None = field(default=None, init=False, repr=False)
+
+    @property
+    def tree(self) -> LexborHTMLParser:
+        """Return the tree. Raise MemoryError if there is no memory for it."""
+        if self._tree is None:
+            try:
+                self._tree = LexborHTMLParser(self.source[: count_affordable_chars(self.source)])
+            except SelectolaxError as error:  # raised only if memory runs out
+                raise MemoryError from error
+        return self._tree
+
+    @property
+    def scan(self) -> PageScan:
+        """Return what one pass over the page finds. Raise MemoryError if there is no memory for it."""
+        if self._scan is None:
+            self._scan = scan_tree(self.tree)
+        return self._scan
 
 
 def parse_html(body: bytes, content_type: str) -> Markup:
-    """Parse a web page. Any bytes are valid input; raises only MemoryError."""
-    charset, source = decode_body(body, content_type, "html")
-    try:
-        return Markup(charset, source, LexborHTMLParser(source[: count_affordable_chars(source)]))
-    except SelectolaxError as error:  # raised only if memory runs out
-        raise MemoryError from error
+    """Return the markup of a web page. Any bytes are valid input."""
+    return Markup(*decode_body(body, content_type, "html"))
 
 
-def get_text(node: LexborNode) -> str:
-    """Return the text of a text node. Raises MemoryError if the parser had no memory for it."""
-    text = node.text_content
-    if text is None:
-        raise MemoryError
-    return text
-
-
-def get_base_url(tree: LexborHTMLParser, url: Url) -> Url:
-    """Return the base of a page's relative links. url: the page's URL."""
-    node = tree.css_first("base[href]")
-    return (normalize_url(node.attrs.get("href") or "", base=url) if node is not None else None) or url
-
-
-def iter_ancestors(node: LexborNode) -> Iterator[LexborNode]:
-    """Yield the ancestors of an element, from the innermost."""
-    ancestor = node.parent
-    while ancestor is not None:
-        yield ancestor
-        ancestor = ancestor.parent
+def resolve_base(href: str | None, url: Url) -> Url:
+    """Return the base of a page's relative links. href: that of its first base element.  url: the page's URL."""
+    return (normalize_url(href, base=url) if href is not None else None) or url
 
 
 def count_affordable_chars(html: str) -> int:

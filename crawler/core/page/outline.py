@@ -5,26 +5,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import partial
 from itertools import islice
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
-
 from crawler.core.http.urls import Url, normalize_url
-from crawler.core.page.blocks import (
-    BLOCK_TAGS,
-    BREAK_ID,
-    HIDDEN_TAGS,
-    LINK_OR_IMAGE_IDS,
-    TEXT_ID,
-    BlockLookup,
-    find_hidden_elements,
-)
-from crawler.core.page.content import META_SELECTOR, PageContent, extract_content
+from crawler.core.page.content import PageContent, extract_content, is_description
 from crawler.core.page.document import DocumentReader, PickledAsCall, collapse_spaces
 from crawler.core.page.fingerprint import compute_digest, hash_text
-from crawler.core.page.html import Markup, get_base_url, get_text, parse_html
+from crawler.core.page.html import Markup, parse_html, resolve_base
 from crawler.core.page.media_type import detect_kind
+from crawler.core.page.scan import PageScan, Pointer, PointerKind, RecordKind, scan_tree
 from crawler.core.page.selectors import FULL_VIEW, View, find_matching
 
 MAX_BLOCKS = 20_000  # per page; all text after them becomes one block
@@ -84,11 +73,11 @@ def extract_blocks(
     document.
     """
     if reader is None and detect_kind(body, content_type) == "html":
-        tree = (markup or parse_html(body, content_type)).tree
-        html_blocks = _extract_html_blocks(tree, url, view)
-        blocks = all_blocks = list(html_blocks) if view else _limit_blocks(html_blocks)
+        markup = markup or parse_html(body, content_type)
+        base = resolve_base(markup.scan.base, url)
+        blocks = all_blocks = _build_blocks(_scan_view(markup, view), base, is_watched=bool(view.watch))
         if view.ignore or view.watch:
-            all_blocks = list(_extract_html_blocks(tree, url, FULL_VIEW))
+            all_blocks = _build_blocks(markup.scan, base)
     else:
         content = content or extract_content(body, url=url, content_type=content_type, reader=reader)
         blocks = all_blocks = [Block(_LINE, line) for line in content.main.split("\n") if line]
@@ -137,150 +126,86 @@ def _cut_block(block: Block) -> Block:
     return replace(block, text=f"{block.text[:max_kept_chars]} {rest}")
 
 
-def _extract_html_blocks(tree: LexborHTMLParser, url: Url, view: View) -> Iterator[Block]:
-    """Yield the blocks of the head, then those of the body. If there are watch rules, they apply to the head too."""
-    ignored, watched = find_matching(tree, view.ignore), find_matching(tree, view.watch) if view.watch else None
-
-    def is_compared(node: LexborNode) -> bool:
-        return node.mem_id not in ignored and (watched is None or node.mem_id in watched)
-
-    title = tree.css_first("title")
-    if title is not None and is_compared(title):
-        yield Block(_TITLE, _collapse_text(title.text()), BlockKind.TITLE)
-    for node in filter(is_compared, tree.css(META_SELECTOR)):
-        name = (node.attrs.get("name") or node.attrs.get("property") or "").lower()
-        yield Block(hash_text(f"meta {name}"), _collapse_text(node.attrs.get("content") or ""), BlockKind.META)
-    yield from _extract_body_blocks(tree, get_base_url(tree, url), ignored, watched)
+def _scan_view(markup: Markup, view: View) -> PageScan:
+    """Return a scan without the elements that a view leaves out. Watch rules also apply to the head."""
+    if not (view.ignore or view.watch):
+        return markup.scan
+    tree = markup.tree
+    watched = find_matching(tree, view.watch) if view.watch else None
+    return scan_tree(tree, ignored=find_matching(tree, view.ignore), watched=watched)
 
 
 _CODE = re.compile(r"(?<![^\s_-])(?:\d+|(?=[^\s_-]*\d)[^\s_-]{5,})(?![^\s_-])")
 
 
-@dataclass(frozen=True, slots=True)
-class _OpenBlock:
-    """A block element whose text is being collected.
-
-    css_path, tag_path: as in Block.  is_shown: whether readers see the element and no rule ignores it.
-    is_watched: whether the watch rules select the element; true if there are none.
-    """
-
-    css_path: int
-    tag_path: int = 0
-    is_shown: bool = True
-    is_watched: bool = True
-
-    @property
-    def is_compared(self) -> bool:
-        return self.is_shown and self.is_watched
-
-
-def _enter_element(watched: frozenset[int] | None, node: LexborNode, outer: _OpenBlock) -> _OpenBlock:
-    tag = node.tag or ""
-    if not outer.is_shown or tag in HIDDEN_TAGS:
-        return _HIDDEN
-    is_watched = outer.is_watched or (watched is not None and node.mem_id in watched)
-    if tag in BLOCK_TAGS:
-        # Ids are left out, and so are numbers and codes in classes.
-        classes = node.attrs.get("class")
-        label = f"{tag}.{' '.join(sorted(_CODE.sub('', classes).split()))}" if classes else tag
-        css_path, tag_path = hash_text(f"{outer.css_path} {label}"), hash_text(f"{outer.tag_path} {tag}")
-        return _OpenBlock(css_path, tag_path, is_watched=is_watched)
-    return outer if is_watched == outer.is_watched else replace(outer, is_watched=True)
+def _build_blocks(scan: PageScan, base: Url, *, is_watched: bool = False) -> list[Block]:
+    """Return the blocks of the head, then those of the body: each text, followed by the links and images at it."""
+    heads = [values for kind, values in scan.records if kind == RecordKind.TITLE][:1]
+    blocks = [Block(_TITLE, text, BlockKind.TITLE) for text, _ in heads]
+    for kind, values in scan.records:
+        if kind == RecordKind.META and is_description(values):
+            content, name, _, group, _ = values
+            blocks.append(Block(hash_text(f"meta {(name or group).lower()}"), _collapse_text(content), BlockKind.META))
+    paths = _hash_paths(scan)
+    translations: Counter[int] = Counter()  # links to translations by box, of texts that are not complete
+    pointers, at = scan.pointers, 0
+    for line, (box, text) in enumerate(zip(scan.line_boxes, scan.texts, strict=True)):
+        start = at
+        while at < len(pointers) and pointers[at].line == line:
+            if pointers[at].kind == PointerKind.TRANSLATION and not is_watched:
+                translations[pointers[at].box] += 1
+            at += 1
+        others = [each for each in pointers[start:at] if is_watched or each.kind != PointerKind.TRANSLATION]
+        is_choice = _is_language_choice(text, translations.pop(box, 0), sum(each.box == box for each in others))
+        if text and not is_choice:
+            blocks.append(Block(paths[box][0], text, tag_path=paths[box][1]))
+        for pointer in others:
+            if not (is_choice and pointer.box == box):
+                blocks += _build_pointer_block(scan, pointer, paths[pointer.box], base)
+    return blocks
 
 
-def _extract_body_blocks(
-    tree: LexborHTMLParser, base: Url, ignored: frozenset[int], watched: frozenset[int] | None
-) -> Iterator[Block]:
-    """Yield the text of each block, followed by the links and images in it."""
-    root = tree.root
-    if root is None:
-        return
-    outside = _OUTSIDE if watched is None else replace(_OUTSIDE, is_watched=False)
-    hidden = dict.fromkeys((*find_hidden_elements(tree), *ignored), _HIDDEN)
-    blocks = BlockLookup(hidden, outside, partial(_enter_element, watched), watched or frozenset())
-    current = _HIDDEN
-    texts: list[str] = []
-    pointers: list[_Pointer] = []
-    translations: list[_OpenBlock] = []
-    for node in root.traverse(include_text=True):
-        kind = node.tag_id
-        if kind == TEXT_ID:
-            text = get_text(node)
-            parent = node.parent
-            if text.isspace() or parent is None:
-                texts.append(" ")
-                continue
-            block = blocks.find_block(parent)
-            if not block.is_compared:
-                continue
-            if block is not current:
-                yield from _flush_block(current, texts, pointers, translations)
-                current = block
-            texts.append(text)
-        elif kind == BREAK_ID:
-            yield from _flush_block(current, texts, pointers, translations)
-        elif kind in LINK_OR_IMAGE_IDS and (block := blocks.find_block(node)).is_compared and not _is_empty_link(node):
-            attributes = node.attrs
-            is_alternate = "alternate" in (attributes.get("rel") or "").lower().split()
-            if watched is None and attributes.get("hreflang") and is_alternate:  # HTML standard, 4.6.7.1
-                translations.append(block)
-            else:
-                pointers += ((block, pointer) for pointer in _build_pointer_blocks(node, block, base))
-    yield from _flush_block(current, texts, pointers, translations)
+def _hash_paths(scan: PageScan) -> list[tuple[int, int]]:
+    """Return the css_path and the tag_path of each box."""
+    paths = [(_OUTSIDE, 0)]
+    known: dict[tuple[tuple[int, int], str, str], tuple[int, int]] = {}
+    for tag, classes, parent in islice(zip(scan.box_tags, scan.box_classes, scan.box_parents, strict=True), 1, None):
+        outer = paths[parent]
+        path = known.get(key := (outer, tag, classes))
+        if path is None:
+            # Ids are left out, and so are numbers and codes in classes.
+            label = f"{tag}.{' '.join(sorted(_CODE.sub('', classes).split()))}" if classes else tag
+            path = (hash_text(f"{outer[0]} {label}"), hash_text(f"{outer[1]} {tag}")) if tag else outer
+            known[key] = path
+        paths.append(path)
+    return paths
 
 
-_Pointer = tuple[_OpenBlock, Block]  # the enclosing block, and the block of the link or image
-
-
-def _is_empty_link(node: LexborNode) -> bool:
-    """Return whether a node is a link without text, elements and label, which no user can perceive."""
-    child = node.child
-    while child is not None and child.tag_id == TEXT_ID and not get_text(child).strip():
-        child = child.next
-    if child is not None or node.tag == "img":
-        return False
-    return not any(node.attrs.get(name) for name in ("aria-label", "title"))
-
-
-def _flush_block(
-    block: _OpenBlock, texts: list[str], pointers: list[_Pointer], translations: list[_OpenBlock]
-) -> Iterator[Block]:
-    """Yield the text of a block and its links and images, unless the block only offers translations of the page.
+def _is_language_choice(text: str, links: int, others: int) -> bool:
+    """Return whether a block only offers translations of the page.
 
     If such blocks were compared, each new translation would change all other translations. One link or image in such a
     block may lack hreflang, such as the link to the page itself.
-    translations: the enclosing blocks of links to translations.
-    `texts` and `pointers` are emptied; from `translations`, only this block is removed.
+    text: of the block; short enough, without digits, to be a label and the names of that many languages.
+    links, others: the numbers of links to translations, and of other links and images.
     """
-    text = _collapse_text("".join(texts))
-    links = sum(within is block for within in translations)
-    others = sum(within is block for within, _ in pointers)
-    is_choice = links > 0 and others <= 1 and _is_short(text, links=links + others)
-    if text and not is_choice:
-        yield Block(block.css_path, text, tag_path=block.tag_path)
-    yield from (pointer for within, pointer in pointers if not (is_choice and within is block))
-    texts.clear()
-    pointers.clear()
-    translations[:] = [within for within in translations if within is not block]
+    if not links or others > 1:
+        return False
+    max_words = MAX_LABEL_WORDS + MAX_LANGUAGE_WORDS * (links + others)
+    return len(text.split()) <= max_words and not any(map(str.isdigit, text))
 
 
-def _is_short(text: str, *, links: int) -> bool:
-    """Return whether a text has no digit and is short enough to be a label and the names of that many languages."""
-    return len(text.split()) <= MAX_LABEL_WORDS + MAX_LANGUAGE_WORDS * links and not any(map(str.isdigit, text))
-
-
-def _build_pointer_blocks(node: LexborNode, block: _OpenBlock, base: Url) -> Iterator[Block]:
+def _build_pointer_block(scan: PageScan, pointer: Pointer, path: tuple[int, int], base: Url) -> Iterator[Block]:
     """Yield the block of a link (its target) or of an image (its alternative text and its name without the query)."""
-    attributes = node.attrs
-    if node.tag == "img":
-        image = (attributes.get("src") or "").partition("?")[0].rpartition("/")[2]
-        text = _collapse_text(f"{attributes.get('alt') or ''} {image}")
-        yield Block(block.css_path, text, BlockKind.IMAGE, block.tag_path)
+    if pointer.kind == PointerKind.IMAGE:
+        src, alt, _ = scan.records[pointer.target].values
+        image = src.partition("?")[0].rpartition("/")[2]
+        yield Block(path[0], _collapse_text(f"{alt} {image}"), BlockKind.IMAGE, path[1])
         return
-    href = (attributes.get("href") or "").strip()
+    href = scan.anchors[pointer.target].strip()
     target = normalize_url(href, base=base) if href and not href.startswith("#") else None
     if target is not None:
-        yield Block(block.css_path, target, BlockKind.LINK, block.tag_path)
+        yield Block(path[0], target, BlockKind.LINK, path[1])
 
 
 def _collapse_text(text: str) -> str:
@@ -289,5 +214,4 @@ def _collapse_text(text: str) -> str:
 
 _LINE, _TITLE = hash_text("line"), hash_text("title")
 _WATCHED = hash_text("watched")  # marks the empty first block if elements are watched
-_HIDDEN = _OpenBlock(0, is_shown=False)
-_OUTSIDE = _OpenBlock(hash_text("outside"))
+_OUTSIDE = hash_text("outside")

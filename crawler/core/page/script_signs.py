@@ -8,17 +8,13 @@ import re
 from collections.abc import Iterable
 from enum import StrEnum
 
-from selectolax.lexbor import LexborHTMLParser
-
 from crawler.core.http.urls import Url, normalize_urls
 from crawler.core.page.html import Markup
+from crawler.core.page.scan import EMPTY_ROOT, NOSCRIPT_MESSAGE, PageScan, RecordKind
 
 MAX_SHELL_CHARS = 200  # of main text; in a page with more, scripts are not expected to write all of it
 MIN_TEXT_SHARE = 0.01  # of the HTML's characters; a page with less text is mostly code and data
-MAX_ROOT_CHARS = 100  # of text in an application's root element that is not filled yet: "Loading, please wait"
-MIN_MESSAGE_WORDS = 4  # of a message for readers without scripts
 MIN_DATA_LINKS = 3  # paths in the page's data (its inline scripts) that are not among its links
-MAX_DATA_CHARS = 500_000  # of one page's data; the rest is not searched
 MAX_DATA_LINKS = 100  # about how many paths are collected from one page's data
 
 
@@ -39,13 +35,6 @@ _SCRIPT = re.compile(
     rb"""|<(?:body|svg|img|iframe|link)(?=\s)[^>]{0,300}?\son(?:load|error)\s*=""",
     re.IGNORECASE,
 )
-# The elements in which common frameworks and their starter templates mount an application.
-_ROOT_IDS = ("root", "app", "__next", "__nuxt", "___gatsby", "__docusaurus", "svelte", "main-app", "react-root")
-_ROOTS = ",".join(f"#{name}" for name in _ROOT_IDS)
-_HAS_ROOT = re.compile(rf"""id=["']?(?:{"|".join(_ROOT_IDS)})["'\s>]""")
-# Authors do not write empty lists, tables or articles, but they do write empty dialogs and menus.
-_FILLED = ",".join(f"{tag}:blank" for tag in ("main", "article", "ul", "ol", "dl", "table", "tbody"))
-_EMPTY_ELEMENTS = f"{_FILLED},div[id]:blank,section[id]:blank"  # scripts find an element by its id
 _CUSTOM_ELEMENT = re.compile(r">\s*</[a-z][a-z0-9]*-")
 _NO_CONTENT = re.compile(  # ids of elements that authors leave empty
     r"(?:^|[-_])(?:ads?|banner|modal|dialog|overlay|popup|tooltip|toast|portal|cookie|consent|gdpr|chat|fb-root|top"
@@ -79,29 +68,23 @@ def find_script_signs(
     """
     if not has_scripts(body):
         return ()
-    tree, source = markup.tree, markup.source
+    scan, source = markup.scan, markup.source
     signs = {
         ScriptSign.SHELL: len(main) <= MAX_SHELL_CHARS,
         ScriptSign.LITTLE_TEXT: len(text) < MIN_TEXT_SHARE * len(source),
         ScriptSign.EMPTY_ELEMENT: _has_empty_element(markup),
         ScriptSign.PLACEHOLDER: _has_placeholder(markup, main),
-        # Tracking pixels and frames are not messages.
-        ScriptSign.NOSCRIPT: "<noscript" in source
-        and any(len(node.text().split()) >= MIN_MESSAGE_WORDS for node in tree.css("body noscript")),
-        ScriptSign.DATA_LINKS: _has_links_in_data(tree, links, base),
+        ScriptSign.NOSCRIPT: bool(scan.signs & NOSCRIPT_MESSAGE),
+        ScriptSign.DATA_LINKS: _has_links_in_data(scan, links, base),
     }
     return tuple(sign for sign, is_present in signs.items() if is_present)
 
 
 def _has_empty_element(markup: Markup) -> bool:
-    tree = markup.tree
-    if _HAS_ROOT.search(markup.source):
-        roots = (node for node in tree.css(_ROOTS) if node.tag != "body")
-        if any(len(node.text(strip=True)) <= MAX_ROOT_CHARS and node.css_first("a[href]") is None for node in roots):
-            return True
-    if _CUSTOM_ELEMENT.search(markup.source):
+    if markup.scan.signs & EMPTY_ROOT or _CUSTOM_ELEMENT.search(markup.source):
         return True
-    return any(not _NO_CONTENT.search((node.attrs.get("id") or "").lower()) for node in tree.css(_EMPTY_ELEMENTS))
+    ids = (values[0].lower() for kind, values in markup.scan.records if kind == RecordKind.BLANK)
+    return any(not _NO_CONTENT.search(each) for each in ids)
 
 
 def _has_placeholder(markup: Markup, main: str) -> bool:
@@ -111,17 +94,15 @@ def _has_placeholder(markup: Markup, main: str) -> bool:
     return has_mark and markup.tree.css_first(_PLACEHOLDERS) is not None
 
 
-def _has_links_in_data(tree: LexborHTMLParser, links: Iterable[Url], base: Url) -> bool:
+def _has_links_in_data(scan: PageScan, links: Iterable[Url], base: Url) -> bool:
     paths: dict[str, None] = {}
-    chars_left = MAX_DATA_CHARS
-    for node in tree.css("script:not([src])"):
-        data = (node.text() or "")[:chars_left]
-        chars_left -= len(data)
+    for kind, values in scan.records:
+        data = values[1] if kind == RecordKind.SCRIPT else ""
         for path in _PATH.findall(data):
             plain = path.replace("\\/", "/")
             if not (_NO_PAGE.search(plain) or _API.search(plain)):
                 paths[plain] = None
-        if chars_left <= 0 or len(paths) >= MAX_DATA_LINKS:
+        if len(paths) >= MAX_DATA_LINKS:
             break
     if len(paths) < MIN_DATA_LINKS:
         return False

@@ -1,14 +1,17 @@
 """Versions of a page: the digests used to compare them, and the Snapshot with the content."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from crawler.core.http.urls import Url
-from crawler.core.page.content import PageContent, extract_content
+from crawler.core.page.content import PageContent, extract_content, restore_line_breaks
 from crawler.core.page.document import DocumentReader, PickledAsCall
 from crawler.core.page.fingerprint import Fingerprint, compute_digest, compute_fingerprint
 from crawler.core.page.html import parse_html
 from crawler.core.page.media_type import detect_kind
+from crawler.core.page.metadata import read_metadata
 from crawler.core.page.outline import BlockList, extract_blocks
 from crawler.core.page.selectors import FULL_VIEW, View
 
@@ -37,8 +40,11 @@ class Snapshot:
     title: str
     language: str
     content_type: str
-    text: str = field(repr=False)  # the main text
+    text: str = field(repr=False)  # the main text, which loses nothing but boilerplate
     body: bytes = field(repr=False)
+    reading: str = field(default="", repr=False)  # the content text: what a reader would call the page
+    confidence: float = 1.0  # of the choice of the content, 0 to 1
+    metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
     distance_bits: int | None = None  # from the previous Snapshot
     headers: str = field(default="", repr=False)
 
@@ -47,7 +53,19 @@ def build_snapshot(
     content: PageContent, version: Version, body: bytes, media_type: str, *, bits: int | None = None, headers: str = ""
 ) -> Snapshot:
     """Build the Snapshot of a body. media_type: its Content-Type.  bits: the distance from the previous Snapshot."""
-    return Snapshot(version, content.title, content.language, media_type, content.main, body, bits, headers)
+    return Snapshot(
+        version,
+        content.title,
+        content.language,
+        media_type,
+        content.main,
+        body,
+        reading=content.reading,
+        confidence=content.confidence,
+        metadata=content.metadata,
+        distance_bits=bits,
+        headers=headers,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,5 +114,12 @@ def parse_body(
     )
     split = partial(extract_blocks, body, content, url=url, content_type=content_type, markup=markup, reader=reader)
     blocks = split(view=view) if with_blocks else ()
-    short = replace(content, text="", images_and_meta="")  # only the digests of these two are needed
+    # Only the digests of the text and the descriptions are needed.
+    if markup is None:
+        short = replace(content, text="", images_and_meta="", reading=content.main)
+    else:
+        main = restore_line_breaks(markup.scan, content.main)
+        short = replace(
+            content, text="", images_and_meta="", main=main, metadata=read_metadata(markup.scan), reading=main
+        )
     return Parsed(short, version, blocks)

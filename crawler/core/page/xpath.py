@@ -10,7 +10,7 @@ from functools import lru_cache
 from lxml import etree
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from crawler.core.page.blocks import TEXT_ID
+from crawler.core.page.scan import TEXT_ID
 
 _LITERAL = re.compile(r"'[^']*'|\"[^\"]*\"")
 _PREDICATE = re.compile(r"\[([^\[\]]*)\]")  # the innermost ones

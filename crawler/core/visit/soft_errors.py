@@ -9,11 +9,12 @@ from crawler.core.freshness.estimates import compute_change_chance
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url, compute_page_key
 from crawler.core.noise.words import split_words
-from crawler.core.page.content import HtmlEnd, PageContent, detect_html_end, has_password_field_in
+from crawler.core.page.content import HtmlEnd, PageContent, detect_html_end
 from crawler.core.page.fingerprint import compute_digest, count_distance_bits
 from crawler.core.page.html import parse_html
 from crawler.core.page.media_type import detect_kind
 from crawler.core.page.outline import BlockKind
+from crawler.core.page.scan import PASSWORD_FIELD
 from crawler.core.page.snapshot import Parsed
 from crawler.core.soft_errors import (
     EMPTY_SKETCH,
@@ -66,7 +67,7 @@ def add_soft_error_signs(baseline: Baseline, content: PageContent, body: bytes, 
     if is_plain or detect_kind(body, content_type) != "html":
         return baseline
     markup = parse_html(body, content_type)
-    has_field = has_password_field_in(markup.tree)
+    has_field = bool(markup.scan.signs & PASSWORD_FIELD)
     return replace(baseline, html_end=detect_html_end(markup.source), has_password_field=has_field)
 
 

@@ -50,7 +50,8 @@ class PageItem:
 
     status: the HTTP status of the last fetch, or null.  version_at: when the version was first seen.  seen_at: the last
     successful fetch.  changed_at: the last change, or null.  importance: relative to the domain's mean of 1.  digest:
-    the digest of the body, in hexadecimal.  text: the main text, or null if it was not requested.
+    the digest of the body, in hexadecimal.  confidence: how certain the choice of the
+    content is, 0 to 1.  content: the content text, or null if it was not requested.
     """
 
     url: Url
@@ -65,14 +66,17 @@ class PageItem:
     content_type: str
     importance: float | None
     digest: str | None
-    text: str | None
+    confidence: float
+    content: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class PageText:
-    """The text of a version of a page.
+    """The texts of a version of a page.
 
     state: the state of the page at the requested instant.  until: when the next version was first seen, or null.
+    content: what a reader would call the page.  confidence: how certain its choice is, 0 to 1.
+    text: the text whose changes are reported.  metadata: what the page says about itself, such as author and dates.
     """
 
     url: Url
@@ -83,7 +87,10 @@ class PageText:
     title: str
     language: str
     content_type: str
+    content: str
+    confidence: float
     text: str
+    metadata: dict[str, Any]
 
 
 def build_row(kind: type[T], source: object, **overrides: object) -> T:
@@ -148,7 +155,7 @@ class Api:
         *,
         domain: Annotated[str, _build_text_query("A registered domain.")],
         after: Annotated[str, Query(pattern="^([0-9a-f]{2})*$", description=CURSOR)] = "",
-        text: Annotated[bool, Query(description="Include the main text of each page.")] = False,
+        text: Annotated[bool, Query(description="Include the content text of each page.")] = False,
         limit: Annotated[int, _build_limit_query(MAX_PAGES, f" With texts, at most {MAX_TEXTS}.")] = 100,
     ) -> Items[PageItem]:
         """List the fetched pages of a domain, in a fixed order."""
@@ -158,7 +165,7 @@ class Api:
         rows = []
         for page in pages:
             digest = page.digest.hex() if page.digest is not None else None
-            rows.append(build_row(PageItem, page, digest=digest, text=page.text if text else None))
+            rows.append(build_row(PageItem, page, digest=digest, content=page.content if text else None))
         return Items(rows, last.hex() if last is not None else None)
 
     async def text(
@@ -168,14 +175,20 @@ class Api:
         version: Annotated[int | None, Query(ge=1, le=MAX_VERSION, description="A version number.")] = None,
         at: Annotated[Instant | None, Query(description="The version that was current at this ISO 8601 time.")] = None,
     ) -> PageText:
-        """Return the text of a page: of its newest version, of a given version, or as it was at a given time."""
+        """Return the texts of a page: of its newest version, of a given version, or as it was at a given time."""
         page_url, content = await page_texts.find_text(self.db, url, number=version, at=at)
         if content is None:
             raise HTTPException(404, f"{page_url} has no such version")
         found = content.version
         if not found.is_stored:
             raise HTTPException(404, f"the text of version {found.number} of {page_url} is no longer stored")
-        page = {"url": content.url, "state": content.state, "text": content.text}
+        page: dict[str, Any] = {
+            "url": content.url,
+            "state": content.state,
+            "text": content.text,
+            "content": content.content,
+        }
+        page |= {"confidence": content.confidence, "metadata": content.metadata}
         return build_row(PageText, found, version=found.number, version_at=found.at, **page)
 
     async def versions(

@@ -5,6 +5,8 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
+from psycopg.types.json import Jsonb
+
 from crawler.core.change.change import Change
 from crawler.core.freshness.prior import subtract_prior
 from crawler.core.freshness.visit_terms import RequestReason
@@ -88,8 +90,8 @@ WRITE_LINKS = f"""
 """  # noqa: S608  likewise
 SNAPSHOT_COLUMNS = """
     domain_id int8, key bytea, number int4, at timestamptz, title text, language text, content_type text, text text,
-    body_digest bytea, text_digest bytea, main_digest bytea, fingerprint int8, distance_bits int2, is_rendered bool,
-    headers text
+    content text, confidence float8, meta jsonb, body_digest bytea, text_digest bytea, main_digest bytea,
+    fingerprint int8, distance_bits int2, is_rendered bool, headers text
 """
 REQUEST_RENDERS = """
     UPDATE frontier SET due_at = least(due_at, %(at)s), request_reason = %(request_reason)s
@@ -184,6 +186,8 @@ async def write_versions(connection: Connection, domain_id: int, visits: Sequenc
         texts = map(clean_text, (snapshot.title, snapshot.language, snapshot.content_type, snapshot.text))
         digests = (version.body_digest, version.text_digest, version.main_digest)
         others = (encode_fingerprint(version.fingerprint), snapshot.distance_bits, version.is_rendered)
-        facts = (domain_id, visit.target.key, version.number, visit.at, *texts, *digests, *others)
+        is_text = snapshot.reading == snapshot.text
+        reading = (None if is_text else clean_text(snapshot.reading), snapshot.confidence, Jsonb(snapshot.metadata))
+        facts = (domain_id, visit.target.key, version.number, visit.at, *texts, *reading, *digests, *others)
         rows.append((*facts, clean_text(snapshot.headers)))
     await copy_rows(connection, "snapshot", SNAPSHOT_COLUMNS, rows)

@@ -19,7 +19,8 @@ from crawler.store.rows import fetch_dicts, fetch_row, fetch_rows
 PAGE = """
     SELECT p.key, p.url, f.state, p.version, p.status, v.at AS version_at, p.last_good_at AS seen_at,
            p.last_change_at AS changed_at, coalesce(v.title, '') AS title, coalesce(v.language, '') AS language,
-           coalesce(v.content_type, '') AS content_type, coalesce(v.text, '') AS text, v.body_digest AS digest,
+           coalesce(v.content_type, '') AS content_type, coalesce(v.content, v.text, '') AS content,
+           coalesce(v.confidence, 0) AS confidence, coalesce(v.meta, '{}') AS metadata, v.body_digest AS digest,
            coalesce(v.headers, '') AS headers, coalesce(v.is_rendered, false) AS is_rendered, p.etag, p.last_modified,
            (SELECT r.importance FROM report_page r WHERE r.domain_id = %(domain_id)s AND r.key = p.key) AS importance,
            CASE WHEN %(bodies)s THEN visit_status(p.domain_id, p.key, v.at) END AS version_status,
@@ -35,8 +36,9 @@ PAGE = """
 # All versions whose text is stored, including those of gone pages. Validators are stored for the newest one only.
 VERSION = """
     SELECT p.key, p.url, f.state, v.number AS version, p.status, v.at AS version_at, p.last_good_at AS seen_at,
-           p.last_change_at AS changed_at, v.title, v.language, v.content_type, v.text, v.body_digest AS digest,
-           v.headers, v.is_rendered, CASE WHEN v.number = p.version THEN p.etag END AS etag,
+           p.last_change_at AS changed_at, v.title, v.language, v.content_type,
+           coalesce(v.content, v.text) AS content, v.confidence, v.meta AS metadata, v.body_digest AS digest, v.headers,
+           v.is_rendered, CASE WHEN v.number = p.version THEN p.etag END AS etag,
            CASE WHEN v.number = p.version THEN p.last_modified END AS last_modified, NULL::float8 AS importance,
            CASE WHEN %(bodies)s THEN visit_status(%(domain_id)s, w.key, v.at) END AS version_status,
            c.encoding, c.body_bytes, c.data, true AS is_of_all
@@ -95,10 +97,10 @@ class ExportedPage:
     status: the status of the last visit.  version_status: the status of the response with this version; None if it is
     not stored or bodies were not requested.  version_at: when the version was first seen.  seen_at: the last successful
     visit.  changed_at: the last change, or None.  importance: the mean of the domain is 1; None outside the OPIC
-    economy.  text: the main text, one block per line.  digest: the digest of the body.  body: the response body or the
-    rendered document; None if not requested or not stored.  headers: the stored headers of the response with this
-    version, in order (core/http/stored_headers.py), without etag and last_modified.  is_of_all: this is one of all
-    stored versions of the page; then importance is None.
+    economy.  content: the content text.  confidence: of its choice, 0 to 1.  metadata: see `read_metadata`.
+    digest: the digest of the body.  body: the response body or the rendered document; None if not requested or stored.
+    headers: the stored headers of the response with this version, in order (core/http/stored_headers.py), without etag
+    and last_modified.  is_of_all: this is one of all stored versions of the page; then importance is None.
     """
 
     key: PageKey = field(repr=False)
@@ -119,7 +121,9 @@ class ExportedPage:
     last_modified: str | None
     headers: tuple[tuple[str, str], ...] = field(repr=False)
     digest: bytes | None = field(repr=False)
-    text: str = field(repr=False)
+    content: str = field(repr=False)
+    confidence: float
+    metadata: dict[str, Any] = field(repr=False)
     body: bytes | None = field(default=None, repr=False)
     is_of_all: bool = False
 
@@ -193,7 +197,7 @@ async def _read_new_versions(
     pages = await _read_pages(connection, VERSIONS_CHOSEN, values | numbers)
     removed_keys = [key for _, key, _, change in changes if change in REMOVALS]
     removed_pages = await _read_chosen(connection, removed_keys, values | {"bodies": False})
-    texts: dict[str, Any] = dict.fromkeys(("title", "language", "content_type", "text"), "")
+    texts: dict[str, Any] = dict.fromkeys(("title", "language", "content_type", "content"), "")
     gone = [page for page in removed_pages if not page.is_available]
     return pages + [replace(page, version=0, version_at=None, digest=None, **texts) for page in gone]
 

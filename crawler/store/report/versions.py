@@ -6,6 +6,7 @@ stored is None, never empty bytes.
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Url, compute_page_key
@@ -38,7 +39,8 @@ ONE_VERSION = f"""
           WHERE o.domain_id = %(domain_id)s AND o.key = %(key)s AND (%(at)s::timestamptz IS NULL OR o.at <= %(at)s)))
 """  # noqa: S608  our own expressions
 CONTENT = """
-    SELECT v.text, v.body_digest, v.headers, visit_status(%(domain_id)s, v.key, v.at) AS status,
+    SELECT v.text, coalesce(v.content, v.text) AS content, v.confidence, v.meta AS metadata, v.body_digest, v.headers,
+           visit_status(%(domain_id)s, v.key, v.at) AS status,
            CASE WHEN v.number = p.version THEN p.etag END AS etag,
            CASE WHEN v.number = p.version THEN p.last_modified END AS last_modified
       FROM snapshot v
@@ -122,7 +124,9 @@ class VersionContent:
     """A version of a page with its stored content.
 
     state, state_at: the state of the page at the requested instant, and since when it had it.
-    text: the main text.  body: the response body or the rendered document; None if it is not stored.
+    content: the content text, what a reader would call the page.  confidence: of its choice, 0 to 1.
+    text: the main text, whose changes are reported.  metadata: see `read_metadata`.
+    body: the response body or the rendered document; None if it is not stored.
     """
 
     url: Url
@@ -130,7 +134,10 @@ class VersionContent:
     state: State
     state_at: datetime | None
     headers: StoredHeaders
+    content: str = field(repr=False)
+    confidence: float
     text: str = field(repr=False)
+    metadata: dict[str, Any] = field(repr=False)
     body: bytes | None = field(repr=False)
 
 
@@ -177,8 +184,8 @@ async def read_version(
             others=parse_headers(content["headers"]),
             **{name: content[name] for name in ("status", "etag", "last_modified")},
         ),
-        text=content["text"],
         body=body,
+        **{name: content[name] for name in ("content", "confidence", "text", "metadata")},
     )
 
 

@@ -45,11 +45,13 @@ NEEDED_VERSIONS = """
             OR EXISTS (SELECT FROM feed f WHERE f.domain_id = %(domain_id)s AND f.number = e.number
                                             AND f.position > %(read_until)s))
 """
+# The compressed size of the texts of a version.
+TEXTS_SIZE = """pg_column_size(v.text) + coalesce(pg_column_size(v.content), 0) + pg_column_size(v.meta)
+           + pg_column_size(v.headers)"""
 # The oldest versions first, without the newest of each page, with their compressed size. There is no index by time, so
 # each chunk reads all versions of the domain: chunks are large, and sizes are read for the chosen versions only.
-OLDEST = """
-    SELECT v.key, v.number, v.at, pg_column_size(v.text) + pg_column_size(v.headers)
-                                  + coalesce(pg_column_size(c.data), 0)
+OLDEST = f"""
+    SELECT v.key, v.number, v.at, {TEXTS_SIZE} + coalesce(pg_column_size(c.data), 0)
       FROM (SELECT v.key, v.number, v.at
               FROM snapshot v
               JOIN page p ON p.domain_id = %(domain_id)s AND p.key = v.key
@@ -59,22 +61,22 @@ OLDEST = """
       JOIN snapshot v ON v.domain_id = %(domain_id)s AND v.key = o.key AND v.number = o.number
       LEFT JOIN content c ON c.domain_id = %(domain_id)s AND c.digest = v.body_digest
      ORDER BY v.at, v.key, v.number
-"""
-SIZE = """
-    SELECT (SELECT coalesce(sum(pg_column_size(text) + pg_column_size(headers)), 0)
-              FROM snapshot WHERE domain_id = %(domain_id)s AND is_stored)
+"""  # noqa: S608  only our own expression is inserted
+SIZE = f"""
+    SELECT (SELECT coalesce(sum({TEXTS_SIZE}), 0)
+              FROM snapshot v WHERE domain_id = %(domain_id)s AND is_stored)
          + (SELECT coalesce(sum(pg_column_size(data)), 0) FROM content WHERE domain_id = %(domain_id)s)
-"""
+"""  # noqa: S608  the same
 LOCK = "SELECT FROM domain_state WHERE domain_id = %(domain_id)s FOR NO KEY UPDATE"
 CHOSEN = "unnest(%(keys)s::bytea[], %(numbers)s::int[]) AS x(key, number)"
 # The newest version of each page is kept, even if it became the newest after the versions were chosen.
 THIN = f"""
-    UPDATE snapshot v SET text = '', headers = '', is_stored = false
+    UPDATE snapshot v SET text = '', content = NULL, meta = '{{}}', headers = '', is_stored = false
       FROM {CHOSEN}
       JOIN snapshot o ON o.domain_id = %(domain_id)s AND o.key = x.key AND o.number = x.number
       JOIN page p ON p.domain_id = %(domain_id)s AND p.key = x.key AND p.version > x.number
      WHERE v.domain_id = %(domain_id)s AND v.key = x.key AND v.number = x.number AND v.is_stored
- RETURNING v.body_digest, pg_column_size(o.text) + pg_column_size(o.headers)
+ RETURNING v.body_digest, {TEXTS_SIZE.replace("v.", "o.")}
 """  # noqa: S608  only our own expression is inserted
 UNREFERENCED = """
     c.domain_id = %(domain_id)s AND c.digest = ANY(%(digests)s)
@@ -85,7 +87,7 @@ LOST = f"SELECT digest FROM content c WHERE {UNREFERENCED}"  # noqa: S608  the s
 SWEEP = f"DELETE FROM content c WHERE {UNREFERENCED} RETURNING pg_column_size(c.data)"  # noqa: S608  the same
 PREVIEW_THINNING = f"""
     WITH chosen AS MATERIALIZED (
-        SELECT v.body_digest, pg_column_size(v.text) + pg_column_size(v.headers) AS size
+        SELECT v.body_digest, {TEXTS_SIZE} AS size
           FROM {CHOSEN}
           JOIN snapshot v ON v.domain_id = %(domain_id)s AND v.key = x.key AND v.number = x.number AND v.is_stored),
     bodies AS MATERIALIZED (SELECT body_digest, count(*) AS versions FROM chosen GROUP BY body_digest)
