@@ -64,7 +64,7 @@ OLDEST = f"""
 """  # noqa: S608  only our own expression is inserted
 SIZE = f"""
     SELECT (SELECT coalesce(sum({TEXTS_SIZE}), 0)
-              FROM snapshot v WHERE domain_id = %(domain_id)s AND is_stored)
+              FROM snapshot v WHERE v.domain_id = %(domain_id)s AND v.is_stored)
          + (SELECT coalesce(sum(pg_column_size(data)), 0) FROM content WHERE domain_id = %(domain_id)s)
 """  # noqa: S608  the same
 LOCK = "SELECT FROM domain_state WHERE domain_id = %(domain_id)s FOR NO KEY UPDATE"
