@@ -5,12 +5,13 @@ A definition list becomes a list whose items are the terms, each with its defini
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from crawler.core.http.urls import Url, normalize_url
-from crawler.core.page.scan import ALL_MARKS, PREFORMATTED, PREFORMATTED_TAGS, PageScan, PointerKind
+from crawler.core.http.urls import MAX_LINK_CHARS, LinkResolver, Url
+from crawler.core.page.scan import ALL_MARKS, CONTROLS, PREFORMATTED, PREFORMATTED_TAGS, PageScan, PointerKind
 
 MAX_DEPTH = 16  # of items and quotes in each other that are indented; without a limit, a page could become huge
 MAX_PADDED_CHARS = 40  # cells are padded to the width of their column, but not to more than this
@@ -25,27 +26,32 @@ _STRUCTURE = _LEAVES | _LISTS | _ITEMS | {"blockquote"}
 # A table without header cells, but with one of these, only arranges parts of a page.
 _LAYOUT_TAGS = _HEADINGS | _LISTS | {"article", "blockquote", "form", "nav", "section"}
 
-# What would be Markdown within a line. "*" is literal between spaces; "_" is so between spaces or letters.
-_ESCAPED_PATTERN = (
-    r"\\(?=[!-/:-@\[-`{-~]|\Z)|`|\*(?!\s)|(?<!\s)\*|(?<!\w)_+(?!\s)|(?<![\s_])_++(?![^\W_])"
-    r"|\](?=\()|<(?=[A-Za-z/!?])|&(?=#?\w+;)"
+# Marks, and characters that may be Markdown within a line: "*" not between spaces, "_" not after a letter or before a
+# space. The lines of a page are searched together. Alternatives begin with a literal character, which makes that fast.
+_TOKEN = re.compile(
+    "\7[^\10]*\10|\1[0-9]+\2(?:\7[^\10]*\10\x10)?|\x10|!(?=\1)"
+    r"|\\(?=[!-/:-@\[-`{-~\0-\x10]|\Z)|`|\*(?!\s)|\*(?<!\s\*)|_(?<!\w_)_*(?!\s)|\[|\]|<(?=[A-Za-z/!?]|[^\s<>@]+@)|&(?=#?\w+;)"
 )
-_ESCAPED = re.compile(_ESCAPED_PATTERN)
-_ESCAPED_IN_LINK = re.compile(rf"{_ESCAPED_PATTERN}|[\[\]]")
-_MAYBE_SPECIAL = re.compile(r"[\\`*_\]<&\1-\10\x10]")  # a line without these is rendered as it is
 # What would be Markdown at the beginning of a line. After a number, the next character is escaped.
 _ESCAPED_START = re.compile(
-    r"([0-9]{1,9})(?=[.)](?:\s|\Z))|[-+](?=\s|\Z)|#{1,6}(?=\s|\Z)|>|~~~|[-=:|_*\s]+\Z|\[[^\]]*\]:"
+    r"([0-9]{1,9})(?=[.)](?:\s|\Z))|[-+*](?=\s|\Z)|#{1,6}(?=\s|\Z)|>|~~~|[-=:|_*\s]+\Z|\[[^\]]*\]:"
 )
 _ESCAPED_END = re.compile(r"(?<!\S)(?=#+\Z)")  # of a heading
-_START_CHARS = frozenset("-+#>~=:|_*[0123456789")
+_START_CHARS = frozenset("-+*#>~=:|_[0123456789")
 
-_MARK = re.compile("(\1[0-9]+\2|[\3-\10\x10])")
-_PERMALINK = re.compile("[ ]?\1([0-9]+)\2[^\\w\\s\1-\10\x10]{1,2}\x10")
-# Marks within marks of the same kind, or in code.
-_NESTED = re.compile("\7[^\3-\10]*[\3-\7]|\3[^\3\4]*\3|\5[^\5\6]*\5|\1[^\1\x10]*\1")
-_NEEDLESS = re.compile("\3\4|\5\6|\7\10|\4\3|\6\5|\10\7")  # nothing between, or between parts with the same mark
-_EMPHASIS = re.compile("([\3-\6]+)")
+_LINK_MARK = re.compile("(\1[0-9]+\2|\x10)")
+_LINK = re.compile("\1([0-9]+)\2([^\1\x10]*+)\x10")
+_PERMALINK_TEXT = re.compile(r"[^\w\s\0-\x10]{1,2}")
+_CODE_MARK = re.compile("([\7\10])")
+_NESTED_CODE = re.compile("\7[^\7\10]*\7")
+_NEEDLESS = re.compile("\3\4|\5\6|\4\3|\6\5")
+_EMPHASIS = re.compile("([\3-\6][\3-\6]*)")
+# Emphasis that CommonMark understands, with no other next to or within it.
+_PLAIN_STRONG, _PLAIN_EMPHASIS = [
+    re.compile(f"{start}(?<![^\\W_]{start})(?<![\3-\6]{start})(?!\\s)([^\3-\6]*+){end}(?<!\\s{end})(?![^\\W_]|[\3-\6])")
+    for start, end in ("\3\4", "\5\6")
+]
+_ALTERNATIVE_ESCAPES = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<&"})
 _DELIMITERS = {"\3": "**", "\4": "**", "\5": "*", "\6": "*"}
 
 _BACKTICKS = re.compile("`+")
@@ -62,84 +68,91 @@ def render_markdown(
     lines: their numbers, in ascending order.  base: of relative links.  with_images: whether images are shown, each
     after its line.  pads_tables: whether the cells of a column are padded to equal width.
     """
-    line_renderer = _LineRenderer(scan, base, with_images=with_images)
-    return _BlockRenderer(scan, lines, line_renderer, pads_tables=pads_tables).render()
+    texts = _LineRenderer(scan, base).render(lines, with_images=with_images)
+    return _BlockRenderer(scan, lines, texts, pads_tables=pads_tables).render()
 
 
 class _LineRenderer:
-    """Renders the text of single lines: links, emphasis and code."""
+    """Renders the text of lines: links, emphasis and code."""
 
-    def __init__(self, scan: PageScan, base: Url, *, with_images: bool) -> None:
-        self._scan, self._base = scan, base
+    def __init__(self, scan: PageScan, base: Url) -> None:
+        self._scan, self._resolver = scan, LinkResolver(base)
         self._targets: dict[str, str] = {}
-        self._images: dict[int, list[str]] = {}
-        for line, _, kind, target in scan.pointers if with_images else ():
-            if kind == PointerKind.IMAGE and (image := self._render_image(*scan.records[target].values[:2])):
-                self._images.setdefault(line, []).append(image)
+        self._target = ""  # of the link that the current character is in
+        self._target_chars = 0
 
-    def render(self, line: int) -> str:
-        """Return a line as Markdown that is valid anywhere but at the beginning of a block."""
-        text = self._scan.marked[line]
-        if self._scan.box_flags[self._scan.line_boxes[line]] & PREFORMATTED:
-            text = _render_code(" ".join(ALL_MARKS.sub("", text).split()))
-        elif _MAYBE_SPECIAL.search(text):
-            text = self._render_marks(text)
-        return " ".join(filter(None, [text, *self._images[line]])) if line in self._images else text
+    def render(self, lines: Sequence[int], *, with_images: bool) -> list[str]:
+        """Return each line as Markdown that is valid anywhere but at the beginning of a block."""
+        scan, marked, flags, boxes = self._scan, self._scan.marked, self._scan.box_flags, self._scan.line_boxes
+        preformatted = {at for at, line in enumerate(lines) if flags[boxes[line]] & PREFORMATTED}
+        text = "\n".join(["" if at in preformatted else marked[line] for at, line in enumerate(lines)])
+        text = _LINK.sub(self._check_link, text)
+        if _NESTED_CODE.search(text):
+            text = _flatten_code(text)
+        text = text.replace("\10\7", "")  # between two parts of code
+        text = _render_emphasis(_TOKEN.sub(self._render_token, text))
+        texts = [*map(str.strip, text.split("\n"))]
+        for at in preformatted:
+            texts[at] = _render_code(" ".join(ALL_MARKS.sub("", marked[lines[at]]).split()))
+        if with_images:
+            places = {line: at for at, line in enumerate(lines)}
+            for line, _, kind, target in scan.pointers:
+                if kind == PointerKind.IMAGE and line in places:
+                    image = self._render_image(*scan.records[target].values[:2])
+                    texts[places[line]] = f"{texts[places[line]]} {image}".strip()
+        return texts
 
-    def render_start(self, line: int) -> str:
-        """Return a line as Markdown that is valid at the beginning of a block."""
-        text = self.render(line)
-        if text and text[0] in _START_CHARS and text[0] == self._scan.marked[line][0]:
-            match = _ESCAPED_START.match(text)
-            if match is not None:
-                at = max(0, match.end(1))
-                return f"{text[:at]}\\{text[at:]}"
-        return text
+    def _render_token(self, match: re.Match[str]) -> str:
+        token = match[0]
+        kind = token[0]
+        if kind == "\7":
+            return "".join(map(self._render_code_part, _LINK_MARK.split(token[1:-1])))
+        if kind == "\1":
+            return self._start_link(token)
+        if kind == "\x10":
+            end, self._target = f"]({self._target})" if self._target else "", ""
+            return end
+        if kind in "[]" and not self._target and not (kind == "]" and match.string.startswith("(", match.end())):
+            return kind
+        return f"\\{token}" if len(token) == 1 else "".join([f"\\{char}" for char in token])
 
-    def _render_marks(self, text: str) -> str:
-        if "\x10" in text:
-            text = _PERMALINK.sub(self._drop_permalink, text).strip()
-        if _NESTED.search(text):
-            text = _flatten_marks(text)
-        text = _NEEDLESS.sub("", _NEEDLESS.sub("", text))  # twice, because they may contain each other
-        parts = _MARK.split(text)
-        if len(parts) == 1:
-            return _ESCAPED.sub(_escape, text)
-        is_code, target, has_emphasis = False, "", False
-        for index, part in enumerate(parts):
-            if not index % 2:
-                if part:
-                    parts[index] = (
-                        _render_code(part) if is_code else _escape_part(part, parts, index, is_in_link=bool(target))
-                    )
-            elif part in _DELIMITERS:
-                has_emphasis = True
-            elif part[0] == "\1":
-                target = self._find_target(self._scan.anchors[int(part[1:-1])])
-                parts[index] = "[" if target else ""
-            elif part == "\x10":
-                parts[index] = f"]({target})" if target else ""
-                target = ""
-            else:
-                is_code, parts[index] = part == "\7", ""
-        text = "".join(parts)
-        return _render_emphasis(text) if has_emphasis else text
+    def _start_link(self, token: str) -> str:
+        number, _, code = token[1:].partition("\2")
+        target = self._find_target(self._scan.anchors[int(number)])
+        self._target_chars += len(target)
+        if self._target or self._target_chars > MAX_LINK_CHARS:  # within another link
+            target = ""
+        if code:  # all that is in the link
+            text = _render_code(_EMPHASIS.sub("", code[1:-2]))
+            return f"[{text}]({target})" if target else text
+        self._target = target
+        return "[" if target else ""
 
-    def _drop_permalink(self, match: re.Match[str]) -> str:
-        return "" if self._scan.anchors[int(match[1])].startswith("#") else match[0]
+    def _render_code_part(self, part: str) -> str:
+        if part[:1] in ("\1", "\x10"):
+            return _LINK_MARK.sub(self._render_token, part)
+        return _render_code(_EMPHASIS.sub("", part))
+
+    def _check_link(self, match: re.Match[str]) -> str:
+        """Return a link as it is, only its text if its target is invalid, or nothing if it is a permalink."""
+        href, text = self._scan.anchors[int(match[1])], match[2]
+        if self._find_target(href):
+            return match[0]
+        return "" if href.startswith("#") and _PERMALINK_TEXT.fullmatch(text) else text
 
     def _find_target(self, href: str) -> str:
         """Return the target of a link as Markdown, or an empty string if it is invalid or within the page."""
+        href = href.partition("#")[0]
         target = self._targets.get(href)
         if target is None:
-            url = None if not href or href[0] == "#" else normalize_url(href, base=self._base)
-            target = self._targets[href] = "" if url is None else _render_target(url)
+            url = self._resolver.resolve(href) if href else None
+            target = self._targets[href] = _render_target(url) if url is not None else ""
         return target
 
     def _render_image(self, source: str, alternative: str) -> str:
         target = self._find_target(source.strip())
-        text = ALL_MARKS.sub("", " ".join(alternative.replace("\0", "").split()))
-        return f"![{_ESCAPED_IN_LINK.sub(_escape, text)}]({target})" if target else ""
+        text = CONTROLS.sub("", " ".join(alternative.split())).translate(_ALTERNATIVE_ESCAPES)
+        return f"![{text}]({target})" if target else ""
 
 
 @dataclass(slots=True)
@@ -153,20 +166,20 @@ class _Frame:
     box: int
     end: int
     tag: str
-    first: str = ""
-    prefix: str = ""
-    depth: int = 0
-    number: int = 0
-    next_box: int = 0
+    first: str
+    prefix: str
+    depth: int
+    number: int
+    next_box: int
 
 
 class _BlockRenderer:
     """Renders lines as blocks: paragraphs, headings, lists, quotes, tables and code."""
 
-    def __init__(self, scan: PageScan, lines: Sequence[int], renderer: _LineRenderer, *, pads_tables: bool) -> None:
-        self._scan, self._lines, self._renderer, self._pads_tables = scan, lines, renderer, pads_tables
+    def __init__(self, scan: PageScan, lines: Sequence[int], texts: Sequence[str], *, pads_tables: bool) -> None:
+        self._scan, self._lines, self._texts, self._pads_tables = scan, lines, texts, pads_tables
         self._structure = _find_structure(scan, lines)
-        self._frames = [_Frame(0, len(scan.box_tags), "")]
+        self._frames = [_Frame(0, len(scan.box_tags), "", "", "", 0, 0, 1)]
         self._lowest = 1  # the smallest number of frames since the last block
         self._out: list[str] = []
         self._is_after_item_start = False
@@ -181,21 +194,25 @@ class _BlockRenderer:
                 leaf_end = self._scan.box_ends[leaf]
                 while end < count and leaf <= boxes[lines[end]] < leaf_end:
                     end += 1
-                self._add(self._render_leaf(leaf, lines[start:end]))
+                self._add(self._render_leaf(leaf, start, end))
             else:
                 while end < count and boxes[lines[end]] == box and lines[end] == lines[end - 1] + 1:
                     end += 1
-                self._add(HARD_BREAK.join(filter(None, map(self._renderer.render_start, lines[start:end]))))
+                self._add(HARD_BREAK.join(filter(None, map(self._escape_start, range(start, end)))))
             start = end
         return f"{''.join(self._out)}\n" if self._out else ""
 
     def _enter(self, box: int) -> int:
         """Close and open frames for a line in a structural box. Return the number of the leaf that it is in, or 0."""
         frames = self._frames
-        while not frames[-1].box <= box < frames[-1].end:
+        innermost = frames[-1].box
+        if box == innermost:
+            return 0
+        while not innermost <= box < frames[-1].end:
             frames.pop()
+            innermost = frames[-1].box
         self._lowest = min(self._lowest, len(frames))
-        innermost, path = frames[-1].box, []
+        path = []
         while box > innermost:
             path.append(box)
             box = self._structure[self._scan.box_parents[box]]
@@ -207,13 +224,11 @@ class _BlockRenderer:
         return 0
 
     def _open(self, box: int, tag: str, outer: _Frame) -> _Frame:
-        frame = _Frame(box, self._scan.box_ends[box], tag, outer.first, outer.prefix, outer.depth, next_box=box + 1)
-        if tag not in _LISTS and outer.depth < MAX_DEPTH:
+        first, prefix, depth = outer.first, outer.prefix, outer.depth
+        if tag not in _LISTS and depth < MAX_DEPTH:
             marker, indentation = ("> ", "> ") if tag == "blockquote" else self._mark_item(box, tag, outer)
-            frame.first += marker
-            frame.prefix += indentation
-            frame.depth += 1
-        return frame
+            first, prefix, depth = f"{first}{marker}", f"{prefix}{indentation}", depth + 1
+        return _Frame(box, self._scan.box_ends[box], tag, first, prefix, depth, 0, box + 1)
 
     def _mark_item(self, box: int, tag: str, outer: _Frame) -> tuple[str, str]:
         """Return the marker of a list item, and the indentation of what follows."""
@@ -254,14 +269,25 @@ class _BlockRenderer:
                 break
             frame.first = frame.prefix
 
-    def _render_leaf(self, box: int, lines: Sequence[int]) -> str:
+    def _escape_start(self, at: int) -> str:
+        """Return the text of a line as Markdown that is valid at the beginning of a block."""
+        text = self._texts[at]
+        if text and text[0] in _START_CHARS and text[0] == self._scan.marked[self._lines[at]][0]:
+            match = _ESCAPED_START.match(text)
+            if match is not None:
+                place = max(0, match.end(1))
+                return f"{text[:place]}\\{text[place:]}"
+        return text
+
+    def _render_leaf(self, box: int, start: int, end: int) -> str:
         tag = self._scan.box_tags[box]
         if tag == "table":
-            return self._render_table(box, lines)
+            return self._render_table(box, start, end)
         if tag in PREFORMATTED_TAGS:
-            return self._render_code_block(box, lines)
-        text = " ".join(filter(None, map(self._renderer.render, lines)))
-        return f"{'#' * int(tag[1])} {_ESCAPED_END.sub(r'\\', text)}" if text else ""
+            return self._render_code_block(box, self._lines[start:end])
+        text = " ".join(filter(None, self._texts[start:end]))
+        text = _ESCAPED_END.sub(r"\\", text)
+        return f"{'#' * int(tag[1])} {text}" if text else ""
 
     def _render_code_block(self, box: int, lines: Sequence[int]) -> str:
         text = "\n".join([ALL_MARKS.sub("", self._scan.marked[line]) for line in lines])
@@ -280,34 +306,32 @@ class _BlockRenderer:
             box, names = scan.box_parents[box], ""
         return ""
 
-    def _render_table(self, table: int, lines: Sequence[int]) -> str:
-        scan, render = self._scan, self._renderer.render
+    def _render_table(self, table: int, start: int, end: int) -> str:
+        """Return a table, with lines outside of its cells above it."""
+        scan = self._scan
+        boxes = [scan.line_boxes[line] for line in self._lines[start:end]]
         rows: list[list[str]] = []
-        headers: list[bool] = []  # whether each row is one
+        headers: list[bool] = []  # whether each row has only header cells
         captions: list[int] = []
         head_end = at = 0
         for box in range(table + 1, scan.box_ends[table]):
-            tag, end = scan.box_tags[box], scan.box_ends[box]
+            tag = scan.box_tags[box]
             if tag == "thead":
-                head_end = end
-            elif tag == "tr" or (tag in ("td", "th") and not rows):
+                head_end = scan.box_ends[box]
+            elif tag == "tr":
                 rows.append([])
                 headers.append(True)
-            if tag not in ("td", "th"):
-                continue
-            before = at
-            while at < len(lines) and scan.line_boxes[lines[at]] < box:
-                at += 1
-            captions += lines[before:at]
-            before = at
-            while at < len(lines) and scan.line_boxes[lines[at]] < end:
-                at += 1
-            rows[-1].append("<br>".join(filter(None, map(render, lines[before:at]))).replace("|", "\\|"))
-            headers[-1] &= tag == "th" or box < head_end
-        parts = [*filter(None, map(self._renderer.render_start, [*captions, *lines[at:]]))]
+            elif tag in ("td", "th"):
+                first = bisect_left(boxes, box, at)
+                captions += range(at, first)
+                at = bisect_left(boxes, scan.box_ends[box], first)
+                rows[-1].append("<br>".join(filter(None, self._texts[start + first : start + at])).replace("|", "\\|"))
+                headers[-1] &= tag == "th" or box < head_end
+        captions += range(at, len(boxes))
+        parts = [*filter(None, [self._escape_start(start + caption) for caption in captions])]
         filled = [number for number, row in enumerate(rows) if any(row)]
         if filled:
-            header = [] if not headers[filled[0]] else rows[filled.pop(0)]
+            header = rows[filled.pop(0)] if headers[filled[0]] else []
             parts.append(_format_table([header, *[rows[number] for number in filled]], is_padded=self._pads_tables))
         return "\n\n".join(parts)
 
@@ -391,28 +415,13 @@ def _render_code(text: str) -> str:
     return f"{start}{fence}{padding}{code}{padding}{fence}{end}"
 
 
-def _escape_part(part: str, parts: Sequence[str], index: int, *, is_in_link: bool) -> str:
-    """Return the text between two marks with what would be Markdown escaped."""
-    text = (_ESCAPED_IN_LINK if is_in_link else _ESCAPED).sub(_escape, part)
-    # With an exclamation mark, a link would be an image.
-    return f"{text[:-1]}\\!" if text[-1] == "!" and parts[index + 1 :] and parts[index + 1][0] == "\1" else text
-
-
-def _escape(match: re.Match[str]) -> str:
-    text = match[0]
-    return f"\\{text}" if len(text) == 1 else "".join([f"\\{char}" for char in text])
-
-
-def _flatten_marks(text: str) -> str:
-    """Remove marks within marks of the same kind, and marks in code except those of links."""
-    parts = _MARK.split(text)
-    depths = {"\1": 0, "\3": 0, "\5": 0, "\7": 0}
+def _flatten_code(text: str) -> str:
+    """Remove the marks of code within code."""
+    parts = _CODE_MARK.split(text)
+    depth = 0
     for index in range(1, len(parts), 2):
-        mark = parts[index][0]
-        is_start = mark in depths
-        kind = mark if is_start else {"\4": "\3", "\6": "\5", "\10": "\7", "\x10": "\1"}[mark]
-        depths[kind] += 1 if is_start else -1
-        if depths[kind] > is_start or (depths["\7"] and kind in "\3\5"):
+        depth += 1 if parts[index] == "\7" else -1
+        if depth > (parts[index] == "\7"):
             parts[index] = ""
     return "".join(parts)
 
@@ -422,21 +431,31 @@ def _render_emphasis(text: str) -> str:
 
     CommonMark ignores emphasis that starts between a letter and punctuation, or ends between punctuation and a letter.
     """
+    text = _PLAIN_EMPHASIS.sub(r"*\1*", _PLAIN_STRONG.sub(r"**\1**", text))
     parts = _EMPHASIS.split(text)
-    rendered: list[list[str]] = []
-    opened: list[tuple[int, int, bool]] = []  # the place of each mark, and whether emphasis can start there
+    runs: list[list[str]] = []
+    opened: list[tuple[str, int, int, bool]] = []  # each mark with its place, and whether emphasis can start there
     for index in range(1, len(parts), 2):
         before, after = parts[index - 1][-1:], parts[index + 1][:1]
         can_start = bool(after) and not after.isspace() and (after.isalnum() or not before.isalnum())
         can_end = bool(before) and not before.isspace() and (before.isalnum() or not after.isalnum())
-        symbols = [_DELIMITERS[mark] for mark in parts[index]]
-        rendered.append(symbols)
-        for at, mark in enumerate(parts[index]):
+        marks = _drop_needless(parts[index])
+        symbols = [_DELIMITERS[mark] for mark in marks]
+        runs.append(symbols)
+        for at, mark in enumerate(marks):
             if mark in "\3\5":
-                opened.append((len(rendered) - 1, at, can_start))
+                is_nested = any(mark == other for other, *_ in opened)
+                opened.append((mark, len(runs) - 1, at, can_start and not is_nested))
                 continue
-            run, start, is_good = opened.pop()
+            _, run, start, is_good = opened.pop()
             if not (is_good and can_end):
-                rendered[run][start] = symbols[at] = ""
-    parts[1::2] = map("".join, rendered)
+                runs[run][start] = symbols[at] = ""
+    parts[1::2] = map("".join, runs)
     return "".join(parts)
+
+
+def _drop_needless(marks: str) -> str:
+    """Remove marks with nothing between them, or between parts with the same mark."""
+    while len(marks) > 1 and (found := _NEEDLESS.sub("", marks)) != marks:
+        marks = found
+    return marks
