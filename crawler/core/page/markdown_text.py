@@ -34,7 +34,7 @@ _TOKEN = re.compile(
 )
 # What would be Markdown at the beginning of a line. After a number, the next character is escaped.
 _ESCAPED_START = re.compile(
-    r"([0-9]{1,9})(?=[.)](?:\s|\Z))|[-+*](?=\s|\Z)|#{1,6}(?=\s|\Z)|>|~~~|[-=:|_*\s]+\Z|\[[^\]]*\]:"
+    r"([0-9]{1,9})(?=[.)](?:\s|\Z))|[-+*](?=\s|\Z)|#{1,6}(?=\s|\Z)|>|~~~|[-=:|_\s]+\Z|\[(?:[^\]\\]|\\.)*\]:"
 )
 _ESCAPED_END = re.compile(r"(?<!\S)(?=#+\Z)")  # of a heading
 _START_CHARS = frozenset("-+*#>~=:|_[0123456789")
@@ -272,7 +272,7 @@ class _BlockRenderer:
     def _escape_start(self, at: int) -> str:
         """Return the text of a line as Markdown that is valid at the beginning of a block."""
         text = self._texts[at]
-        if text and text[0] in _START_CHARS and text[0] == self._scan.marked[self._lines[at]][0]:
+        if text and text[0] in _START_CHARS:
             match = _ESCAPED_START.match(text)
             if match is not None:
                 place = max(0, match.end(1))
