@@ -78,7 +78,7 @@ soak: setup-test ## run the slow tests, which take minutes to hours
 
 lock: ## update the lock files to the newest versions that pyproject.toml allows
 	@$(PYTHON) scripts/bootstrap.py --tools
-	@$(LOCKING) pyproject.toml --extra browser --extra markdown --group build -o requirements.lock
+	@$(LOCKING) pyproject.toml --extra browser --group build -o requirements.lock
 	@$(LOCKING) --group dev --constraint requirements.lock -o requirements-test.lock
 	@$(LOCKING) --group bench --constraint requirements.lock --constraint requirements-test.lock -o requirements-bench.lock
 	@$(LOCKING) --group docs --constraint requirements.lock --constraint requirements-test.lock --constraint requirements-bench.lock -o requirements-docs.lock

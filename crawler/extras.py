@@ -10,8 +10,7 @@ from crawler.errors import CrawlerError
 # The modules that each extra of pyproject.toml brings.
 EXTRAS: dict[str, tuple[str, ...]] = {
     "browser": ("playwright",),
-    "markdown": ("html_to_markdown",),
-    "mcp": ("mcp", "html_to_markdown"),
+    "mcp": ("mcp",),
     "parquet": ("pyarrow",),
 }
 LOCKED_EXTRAS = ("mcp", "parquet")  # each has a lock file; `make setup` installs the others

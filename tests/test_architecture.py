@@ -20,7 +20,6 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "backports": ("crawler/store/compression.py",),
     "anyio": ("crawler/app/python_api/app.py",),
     "cryptography": ("crawler/fetch/browser/proxy.py",),
-    "html_to_markdown": ("crawler/export/markdown.py",),
     "pyarrow": ("crawler/export/parquet.py",),
     "warcio": ("crawler/export/warc.py",),
     "fastapi": ("crawler/server/api/",),

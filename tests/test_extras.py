@@ -30,11 +30,11 @@ print(json.dumps([(done.code, done.out, done.err) for done in found]))
 LACKING = {
     "mcp": "mcp",
     "export a.test --format parquet --to pages.parquet": "parquet",
-    "export a.test --format markdown --to pages": "markdown",
-    "export a.test --chunks": "markdown",
-    "sync index.db": "markdown",
 }
-WORKING = ("--help", "report", "export a.test")
+WORKING = (
+    *("--help", "report", "export a.test", "export a.test --format markdown --to notes", "export a.test --chunks"),
+    "sync words.db",
+)
 RUN = "is not installed: run `"
 
 
@@ -87,7 +87,7 @@ def test_without_its_driver_there_is_no_browser_and_the_reason_says_what_to_inst
     )
 
 
-MCP = ["html-to-markdown<4,>=3.21", "mcp<3,>=2.3"]
+MCP = ["mcp<3,>=2.3"]
 RECEIPT = 'tool = { requirements = [{ name = "recrawl", path = "/srv/x.whl" }%s] }'
 
 
@@ -96,7 +96,7 @@ RECEIPT = 'tool = { requirements = [{ name = "recrawl", path = "/srv/x.whl" }%s]
     [
         ("pip", True, "", "", ["/there/python", "-m", "pip", "install", *MCP]),
         ("uv", False, "", "", ["uv", "pip", "install", "--python", "/there/python", *MCP]),
-        ("uv", False, "uv-receipt.toml", RECEIPT % "", ["uv", "tool", "install", f"recrawl[markdown,mcp] @ {WHEEL}"]),
+        ("uv", False, "uv-receipt.toml", RECEIPT % "", ["uv", "tool", "install", f"recrawl[browser,mcp] @ {WHEEL}"]),
         (
             *("uv", False, "uv-receipt.toml", RECEIPT % ', { name = "my-plugin" }'),
             ["uv", "pip", "install", "--python", "/there/python", *MCP],
@@ -121,7 +121,7 @@ def test_the_command_is_that_of_the_tool_which_made_the_environment(
     prefix = tmp_path / "there"
     prefix.mkdir()
     (prefix / (file or "pyvenv.cfg")).write_text(text)
-    found = {"pip": has_pip, "html_to_markdown": True}
+    found = {"pip": has_pip, "playwright": True}
     monkeypatch.setattr(extras, "find_spec", lambda name: sys if found.get(name) else None)
     monkeypatch.setattr(extras, "_read_metadata", lambda _: (installer, WHEEL, MCP))
 

@@ -15,7 +15,7 @@ from crawler.store.report import ExportedPage
 MAX_CHARS = 4000  # of one chunk, about a thousand words, which fits into most embedding models
 ID_TEXT_CHARS = 200  # characters at the beginning of a chunk that its id may cover
 
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$")
+_HEADING = re.compile(r"(#{1,6}) (.+)")  # outside of lists and quotes
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def _split_sections(markdown: str) -> Iterator[tuple[tuple[str, ...], str]]:
     fence = ""
     for line in markdown.splitlines(keepends=True):
         fence = find_open_fence(line, fence)
-        heading = None if fence else _HEADING.match(line.rstrip())
+        heading = None if fence else _HEADING.fullmatch(line.rstrip())
         if heading is None:
             lines.append(line)
             continue

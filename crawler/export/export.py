@@ -147,8 +147,6 @@ async def _open_writer(
 ) -> PageWriter:
     """Open the writer of a format. Each is imported on demand, because most of their libraries are slow to import."""
     authority, in_chunks = source.domain.authority, source.row_kind is RowKind.CHUNKS
-    if isinstance(to, Path) or in_chunks:
-        require_extra("markdown", "Markdown")
     if isinstance(to, Path):
         from crawler.export.markdown import MarkdownFolder
 

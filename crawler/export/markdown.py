@@ -6,12 +6,12 @@ from tempfile import NamedTemporaryFile
 from urllib.parse import unquote, urlsplit
 
 import yaml
-from html_to_markdown import ConversionOptions, convert
-from html_to_markdown.exceptions import ConversionError
 
 from crawler.core.http.urls import Authority, Url, compute_page_key, get_authority
-from crawler.core.page.content import extract_main_html
+from crawler.core.page import markdown_text
+from crawler.core.page.html import parse_html, resolve_base
 from crawler.core.page.media_type import detect_kind
+from crawler.core.page.scan import BOILERPLATE
 from crawler.errors import CrawlerError
 from crawler.store.report import ExportedPage
 
@@ -24,20 +24,14 @@ _UNSAFE = re.compile(r"[^\w.~@=,+ -]")
 def render_markdown(page: ExportedPage, *, pads_tables: bool = True) -> str:
     """Return the main content of a page as Markdown. pads_tables: whether to pad the cells of a column to equal width.
 
-    Returns the main text instead if the page is not HTML, its body is not stored, or it cannot be converted, for
-    example because it is nested too deeply.
+    Returns the content text instead if the page is not HTML or its body is not stored.
     """
     if page.body is None or detect_kind(page.body, page.content_type) != "html":
         return page.content
-    html = extract_main_html(page.body, page.content_type, url=page.url)
-    options = ConversionOptions(
-        heading_style="atx", extract_metadata=False, autolinks=False, compact_tables=not pads_tables
-    )
-    try:
-        markdown = str(convert(html, options).content).strip()
-    except ConversionError:
-        markdown = ""
-    return f"{markdown}\n" if markdown else page.content
+    scan = parse_html(page.body, page.content_type).scan
+    lines = [line for line, box in enumerate(scan.line_boxes) if not scan.box_flags[box] & BOILERPLATE]
+    base = resolve_base(scan.base, page.url)
+    return markdown_text.render_markdown(scan, lines, base=base, pads_tables=pads_tables) or page.content
 
 
 class MarkdownFolder:

@@ -18,8 +18,10 @@ from hashlib import blake2b
 CONTEXT_CHARS, CONTEXT_WORDS = 256, 12
 WRAPPER_DIVISOR = 4  # a fence or table header is repeated only if it takes at most a fourth of a chunk
 
-_FENCE = re.compile(r"[ \t]*(?:`{3,}(?!.*`)|~{3,})")
-_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$")  # below the header of a table
+# Only what render_markdown (crawler/core/page/markdown_text.py) writes: a fence may be in items and quotes.
+_FENCE = re.compile(r"((?:[ >]|- |[0-9]+\. )*)(`{3,})(?!.*`)")
+_NO_INDENTATION = re.compile("[^ >]")
+_RULE = re.compile(r" *\|(?: -+ \|)+")  # below the header of a table
 # A block that is too long is broken after lines, else after sentences, else after words, else anywhere.
 _ENDS = tuple(map(re.compile, (r"(?<=\n)", r"(?<=[.!?]\s)|(?<=[\u3002\uff01\uff1f])", r"(?<=\s)")))
 
@@ -89,10 +91,11 @@ def find_open_fence(line: str, fence: str) -> str:
     fence: the fence that is open before the line, or an empty string.
     """
     if not fence:
-        mark = _FENCE.match(line)
-        return mark[0] if mark else ""
-    mark_only, bare = fence.strip(), line.strip()
-    return "" if bare.startswith(mark_only) and not bare.strip(mark_only[0]) else fence
+        match = _FENCE.match(line)
+        return _NO_INDENTATION.sub(" ", match[1]) + match[2] if match else ""
+    mark = fence.lstrip(" >")
+    bare = line.removeprefix(fence[: -len(mark)]).strip()
+    return "" if bare.startswith(mark) and not bare.strip("`") else fence
 
 
 def _find_end(
@@ -172,7 +175,7 @@ def _find_wrapper(block: str, max_chars: int) -> _Wrapper:
     if fence:
         end = next((n for n, line in enumerate(lines[1:], 1) if not find_open_fence(line, fence)), None)
         wrapper = _Wrapper(lines[0], "".join(lines[end:]) if end else "", f"\n{fence}")
-    elif len(lines) > 2 and "|" in lines[0] and "|" in lines[1] and _RULE.match(lines[1].rstrip()):
+    elif len(lines) > 2 and "|" in lines[0] and _RULE.fullmatch(lines[1].rstrip()):
         wrapper = _Wrapper("".join(lines[:2]))
     else:
         return _Wrapper()

@@ -27,7 +27,7 @@ os._exit(0)
 # Libraries that take 5 ms or 2 MB, or more.
 HEAVY = frozenset({
     *("aiohttp", "alembic", "apprise", "asyncpg", "cryptography", "fastapi", "google", "griffe", "h11"),
-    *("html_to_markdown", "httpx", "jinja2", "lxml", "numpy", "playwright", "prefect", "prometheus_client", "psutil"),
+    *("httpx", "jinja2", "lxml", "numpy", "playwright", "prefect", "prometheus_client", "psutil"),
     *("psycopg", "pyarrow", "pydantic", "pypdfium2", "re2", "resiliparse", "rich", "selectolax", "simhash"),
     *("sqlalchemy", "sqlmodel", "starlette", "uvicorn", "warcio", "yaml"),
 })  # fmt: skip

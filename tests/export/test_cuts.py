@@ -138,6 +138,27 @@ def test_split_code_is_fenced_in_each_part() -> None:
     assert found == [line for line in lines if line]
 
 
+@pytest.mark.parametrize(("start", "indentation"), [("- ", "  "), ("12. ", "    "), ("> ", "> "), ("> - ", ">   ")])
+def test_code_in_lists_and_quotes_is_fenced_in_each_part(start: str, indentation: str) -> None:
+    lines = [f"{indentation}value_{n} = {'x' * 60}" for n in range(200)]
+    parts = parts_of(f"{start}```py\n" + "\n".join(lines) + f"\n{indentation}```\n\nAfter it.\n")
+
+    assert len(parts) > 3
+    assert all(is_closed(part.text) and len(part.text) <= MAX_CHARS for part in parts)
+    assert all(part.text.startswith(f"{start}```py\n") for part in parts)
+    assert all(part.text.endswith(f"\n{indentation}```") for part in parts[:-1])
+
+
+def test_code_and_tables_that_fit_are_whole() -> None:
+    code = "```\n" + "\n\n".join(f"call({n})" for n in range(150)) + "\n```"
+    table = "| name | value |\n| --- | --- |\n" + "\n".join(f"| n{n} | {n} |" for n in range(150))
+    text = "\n\n".join([*paragraphs(1, 20), code, *paragraphs(2, 20), table, *paragraphs(3, 20)])
+    found = [part.text for part in parts_of(text)]
+
+    assert len(found) > 5
+    assert [sum(block in part for part in found) for block in (code, table)] == [1, 1]
+
+
 def test_unclosed_fence_is_closed() -> None:
     for lines in (3, 300):
         parts = parts_of("```\n" + "a line of code that goes on\n" * lines)

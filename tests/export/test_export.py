@@ -298,7 +298,7 @@ async def test_warc_keeps_the_response_after_its_visit_was_deleted(db: Database,
     assert passes_check(file)
 
 
-async def test_page_nested_too_deeply_for_markdown_is_plain_text(db: Database, tmp_path: Path) -> None:
+async def test_deeply_nested_page_has_its_text_in_markdown(db: Database, tmp_path: Path) -> None:
     deep = (
         "<title>Deep</title>" + "<blockquote>" * 3000 + "What stands at the very bottom of it all is a word of thanks."
     )

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.core.http.urls import Url, normalize_url
-from crawler.core.page.content import extract_main_html
 from crawler.export.chunks import MAX_CHARS, chunk_markdown
 from crawler.export.markdown import build_path
 
@@ -80,15 +79,9 @@ def test_heading_in_a_fence_is_code_and_deeper_headings_end_with_their_parent() 
     ]
 
 
-def test_nested_boilerplate_is_removed_and_content_appears_once() -> None:
-    hidden = "<div hidden>all <aside>of <style>y</style></aside></div>"
-    frame = f"<footer>out <nav>of <nav>it <script>x</script></nav></nav>{hidden}</footer>"
-    words = "the only words that a reader came for, and that stay" * 20
-    page = f"<body><main><header>A title</header><p>{words} <a href=more>more</a></p></main>{frame * 20}</body>"
+def test_heading_in_a_list_does_not_start_a_section() -> None:
+    text = "# One\n\n- ## Card\n\n  a\n\n- ```sh\n  # not one\n  ```\n\n# Two\n\nb\n"
 
-    html = extract_main_html(page.encode(), "text/html", url=URL)
+    found = [(chunk.headings, chunk.text) for chunk in chunk_markdown(text, url=URL)]
 
-    assert words in html
-    assert "A title" in html
-    assert 'href="http://site.test/more"' in html
-    assert not any(tag in html for tag in ("footer", "nav", "script", "style", "aside", "hidden"))
+    assert found == [(("One",), "- ## Card\n\n  a\n\n- ```sh\n  # not one\n  ```"), (("Two",), "b")]

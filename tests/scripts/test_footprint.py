@@ -5,7 +5,7 @@ from scripts.footprint import installed, main
 MOST_PACKAGES = 150
 MOST_MB = 580.0  # 501 without compiled modules; a third of it is the driver of the browser
 MOST_DEFAULT_MB = 350.0  # of the wheel without extras; 311 without compiled modules
-EXTRAS = {"playwright", "html-to-markdown"}  # that a checkout has
+EXTRAS = {"playwright"}  # that a checkout has
 
 
 def test_the_installation_stays_as_large_as_the_readme_says() -> None:

@@ -19,7 +19,6 @@ from crawler.export.page_index import PageIndex, SyncResult, call_in_thread, ope
 from crawler.export.postgres_index import PostgresIndex
 from crawler.export.rows import format_cell
 from crawler.export.sqlite_index import SearchHit, SqliteIndex, is_searchable, require_words, search
-from crawler.extras import require_extra
 from crawler.runtime.machine import get_search_file
 from crawler.store import report
 
@@ -131,10 +130,9 @@ async def open_index(
 ) -> AsyncIterator["IndexSync"]:
     """Open an index of the pages for the duration of the block.
 
-    names: of domains; empty for all.  progress: opened for each sync.  Raises BadInput, MissingExtra, and CrawlerError
-    if the index cannot be opened.
+    names: of domains; empty for all.  progress: opened for each sync.  Raises BadInput, and CrawlerError if the index
+    cannot be opened.
     """
-    require_extra("markdown", "A search index")
     selected = {(await get_domain(db, name)).authority for name in names}
     opened = PostgresIndex(target) if is_database_url(target) else SqliteIndex(Path(target))
     async with open_in_thread(opened) as (index, thread):

@@ -89,10 +89,7 @@ def normalize_urls(hrefs: Iterable[str], *, base: Url) -> tuple[Url, ...]:
 
     At most MAX_LINKS, with about MAX_LINK_CHARS characters in total.
     """
-    origin = base[: base.index("/", 8)]
-    directory = base.partition("?")[0].rpartition("/")[0] + "/"
-    origin_slash, at_path = origin + "/", len(origin)
-    max_path_chars = MAX_URL_BYTES - len(base)
+    resolve = LinkResolver(base).resolve
     urls: dict[Url, None] = {}
     seen: set[str] = set()
     chars = 0
@@ -101,18 +98,31 @@ def normalize_urls(hrefs: Iterable[str], *, base: Url) -> tuple[Url, ...]:
         if link in seen:
             continue
         seen.add(link)
-        path = link[at_path:] if link.startswith(origin_slash) else link
-        url: Url | None
-        if path and len(path) < max_path_chars and _PLAIN.fullmatch(path):
-            url = Url((origin if path[0] == "/" else directory) + path)
-        else:
-            url = normalize_url(link, base=base)
+        url = resolve(link)
         if url is not None and url not in urls:
             urls[url] = None
             chars += len(url)
             if len(urls) == MAX_LINKS or chars > MAX_LINK_CHARS:
                 break
     return tuple(urls)
+
+
+class LinkResolver:
+    """Resolves links of a page. base: the base of relative links."""
+
+    def __init__(self, base: Url) -> None:
+        self._base = base
+        self._origin = base[: base.index("/", 8)]
+        self._origin_slash, self._origin_chars = f"{self._origin}/", len(self._origin)
+        self._directory = base.partition("?")[0].rpartition("/")[0] + "/"
+        self._max_path_chars = MAX_URL_BYTES - len(base)
+
+    def resolve(self, link: str) -> Url | None:
+        """Return what `normalize_url` returns for a link, but faster. link: without a fragment."""
+        path = link[self._origin_chars :] if link.startswith(self._origin_slash) else link
+        if path and len(path) < self._max_path_chars and _PLAIN.fullmatch(path):
+            return Url((self._origin if path[0] == "/" else self._directory) + path)
+        return normalize_url(link, base=self._base)
 
 
 def parse_user_url(text: str) -> Url:
