@@ -1,0 +1,175 @@
+"""The main content of a web page: the lines that a reader would call the page, without navigation and other furniture.
+
+A first score of each line depends on its own features; from these, a second one depends also on the lines and boxes
+around it. Both are sums of weights, which labs/content learned from reviewed pages. The chosen lines are those that
+maximize the expected F1 measure; that of the choice is its confidence. Source of this rule: Lewis, "Evaluating and
+optimizing autonomous text classification systems", SIGIR 1995.
+"""
+
+from collections.abc import Container
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import repeat
+from math import exp
+from operator import add, itemgetter
+
+from crawler.core.page.fingerprint import hash_text
+from crawler.core.page.main_content_context import compute_context
+from crawler.core.page.main_content_features import LineFeatures, compute_features
+from crawler.core.page.main_content_weights import (
+    BIT_WEIGHTS,
+    CONTEXT_INTERCEPT,
+    CONTEXT_WEIGHTS,
+    INTERCEPT,
+    WEIGHTS,
+)
+from crawler.core.page.scan import ALL_MARKS, PREFORMATTED, PageScan
+
+MIN_CONFIDENCE = 0.5  # below it, more text is chosen
+FALLBACK_SHARE = 0.5  # of the threshold for the probability of a line
+SHARED_ODDS = 0.05  # how much the odds of a line fall if other pages of the domain have it too
+MAX_SHARED_RUN = 2  # so many shared lines within content belong to it
+
+
+class PageType(StrEnum):
+    """What a page is for its readers."""
+
+    ARTICLE = "article"
+    DOCUMENTATION = "documentation"
+    FORUM = "forum"
+    PRODUCT = "product"
+    LISTING = "listing"
+    COLLECTION = "collection"
+    SERVICE = "service"
+
+
+@dataclass(frozen=True, slots=True)
+class MainContent:
+    """The choice of the lines that are the main content.
+
+    lines: their numbers, in order.
+    confidence: the expected F1 measure, from 0 to 1; below MIN_CONFIDENCE, the choice fell back to more text.
+    """
+
+    lines: tuple[int, ...]
+    page_type: PageType
+    confidence: float
+
+
+def choose_content(scan: PageScan, *, title: str, shared: Container[int] | None = None) -> MainContent:
+    """Choose the lines of a page that are its main content.
+
+    title: of the page, as its head says.  shared: hashes (`hash_text`) of lines that other pages of the domain have.
+    """
+    if not scan.texts:
+        return MainContent((), PageType.ARTICLE, 0.0)
+    features = compute_features(scan, title)
+    is_shared = _find_shared(scan, shared)
+    likely = _lower_shared(score_lines(features), is_shared)
+    likely = _lower_shared(score_context(scan, features, likely), is_shared)
+    threshold, confidence = find_threshold(likely, scan.line_chars)
+    if confidence < MIN_CONFIDENCE:
+        threshold *= FALLBACK_SHARE
+    chosen = [each >= threshold for each in likely]
+    if is_shared is not None:
+        _fill_gaps(chosen, is_shared)
+    lines = tuple([line for line, is_chosen in enumerate(chosen) if is_chosen and scan.texts[line]])
+    return MainContent(lines, PageType.ARTICLE, confidence)
+
+
+def score_lines(features: LineFeatures) -> list[float]:
+    """Return the probability that each line is content, from its own features."""
+    masks = features.masks
+    by_mask = {mask: INTERCEPT + sum_bits(mask) for mask in set(masks)}
+    scores = list(map(by_mask.__getitem__, masks))
+    return _add_weights(scores, WEIGHTS, features.codes)
+
+
+def score_context(scan: PageScan, features: LineFeatures, likely: list[float]) -> list[float]:
+    """Return the probability that each line is content, from its own features and those around it."""
+    scores = [CONTEXT_INTERCEPT] * len(likely)
+    return _add_weights(scores, CONTEXT_WEIGHTS, compute_context(scan, features, likely))
+
+
+def sum_bits(mask: int) -> float:
+    """Return the sum of the weights of the parts in a mask."""
+    total = 0.0
+    while mask:
+        lowest = mask & -mask
+        total += BIT_WEIGHTS[lowest.bit_length() - 1]
+        mask ^= lowest
+    return total
+
+
+def _add_weights(scores: list[float], tables: tuple[tuple[float, ...], ...], codes: list[list[int]]) -> list[float]:
+    for table, column in zip(tables, codes, strict=True):
+        scores = list(map(add, scores, map(table.__getitem__, column)))
+    return [1 / (1 + exp(-score)) for score in scores]  # sums of weights are too small to overflow
+
+
+def find_threshold(likely: list[float], chars: list[int]) -> tuple[float, float]:
+    """Return the threshold for the probability of lines that maximizes the expected F1 measure, and that measure."""
+    pairs = sorted(zip(likely, chars, strict=True), reverse=True)
+    expected = sum([each * count for each, count in pairs])
+    best, threshold, found, size = 0.0, 1.0, 0.0, 0
+    for each, count in pairs:
+        size += count
+        found += each * count
+        if found > best * (size + expected):
+            best, threshold = found / (size + expected), each
+    return threshold, min(2 * best, 1.0)
+
+
+def _find_shared(scan: PageScan, shared: Container[int] | None) -> list[bool] | None:
+    return None if shared is None else [hash_text(text) in shared for text in scan.texts]
+
+
+def _lower_shared(likely: list[float], is_shared: list[bool] | None) -> list[float]:
+    if is_shared is None:
+        return likely
+    return [
+        each * SHARED_ODDS / (1 - each + each * SHARED_ODDS) if is_known else each
+        for each, is_known in zip(likely, is_shared, strict=True)
+    ]
+
+
+def _fill_gaps(chosen: list[bool], is_shared: list[bool]) -> None:
+    """Choose short runs of shared lines between chosen ones."""
+    run = MAX_SHARED_RUN + 1  # lines since the last chosen one; -1: one that is not shared was dropped
+    for line, is_chosen in enumerate(chosen):
+        if is_chosen:
+            if 0 < run <= MAX_SHARED_RUN:
+                chosen[line - run : line] = [True] * run
+            run = 0
+        else:
+            run = run + 1 if is_shared[line] else MAX_SHARED_RUN + 1
+
+
+def build_content_text(scan: PageScan, content: MainContent) -> str:
+    """Return the text of the main content, one line per text; preformatted text keeps its lines and indentation."""
+    permalinks = _find_permalinks(scan)
+    parts: list[str] = []
+    last_box = -1
+    for line in content.lines:
+        box = scan.line_boxes[line]
+        if scan.box_flags[box] & PREFORMATTED:
+            text = (
+                ALL_MARKS.sub("", scan.marked[line]).strip("\n")
+                if box != last_box
+                else ALL_MARKS.sub("", scan.marked[line])
+            )
+        else:
+            text = scan.texts[line]
+            if line in permalinks:
+                text = permalinks[line]
+        last_box = box
+        if text.strip():
+            parts.append(text.rstrip())
+    return "\n".join(parts).replace("\0", "")
+
+
+def _find_permalinks(scan: PageScan) -> dict[int, str]:
+    return {}
+
+
+_ = (repeat, itemgetter)
