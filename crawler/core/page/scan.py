@@ -15,7 +15,6 @@ from typing import NamedTuple
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from crawler.core.page.document import collapse_spaces
-from crawler.core.page.html import get_text
 
 BLOCK_TAGS = frozenset(
     {"address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "dir", "div"}
@@ -53,6 +52,8 @@ MIN_MESSAGE_WORDS = 4  # of a message for readers without scripts
 MAX_MESSAGE_CHARS = 1000  # that are read of such a message
 MAX_DATA_CHARS = 500_000  # of the inline scripts of a page; the rest is not collected
 
+HTML_SPACES = " \t\n\f\r"
+
 # Flags of a box:
 BOILERPLATE = 1  # within elements or roles that mark boilerplate
 CONTENT = 2  # within main or article
@@ -65,7 +66,7 @@ NOSCRIPT_MESSAGE = 4
 _Attributes = Mapping[str, str | None]
 
 _MAY_BE_HIDDEN = '[hidden],[style*="display" i]'
-_DISPLAY_NONE = re.compile(r"(?i)display\s*:\s*none")
+_DISPLAY_NONE = re.compile(r"(?ai)display\s*:\s*none")
 
 
 class PointerKind(IntEnum):
@@ -167,7 +168,7 @@ def scan_tree(
 
     ignored: the mem_ids of elements to leave out.  watched: those of the elements to collect; None for all.
     """
-    walker = _Walker({*_find_hidden(tree), *ignored}, watched)
+    walker = _Walker({*_find_hidden(tree), *ignored}, ignored, watched)
     if tree.root is not None:
         walker.walk(tree.root)
     return walker.scan
@@ -176,7 +177,7 @@ def scan_tree(
 _SAMPLE = LexborHTMLParser("<p>text<!-- comment -->").css("p")[0]
 _TAG_IDS = {node.tag: node.tag_id for node in _SAMPLE.traverse(include_text=True)}
 # Comparing the numbers of tags is faster than comparing their names.
-_TEXT_ID, _COMMENT_ID = _TAG_IDS["-text"], _TAG_IDS["-comment"]
+TEXT_ID, _COMMENT_ID = _TAG_IDS["-text"], _TAG_IDS["-comment"]
 
 
 _COLLECTED_TAGS = frozenset(
@@ -184,15 +185,16 @@ _COLLECTED_TAGS = frozenset(
     | FILLED_TAGS
     | FILLED_TAGS_WITH_ID
 )
-_OPENED_TAGS = _COLLECTED_TAGS | BLOCK_TAGS | HIDDEN_TAGS | MARKS.keys() | {"br", "svg"}
+OPENED_TAGS = _COLLECTED_TAGS | BLOCK_TAGS | HIDDEN_TAGS | MARKS.keys() | {"br", "svg"}
 
 
 class _Walker:
     """The state of a walk."""
 
-    def __init__(self, hidden: Collection[int], watched: Collection[int] | None) -> None:
+    def __init__(self, hidden: Collection[int], ignored: Collection[int], watched: Collection[int] | None) -> None:
         self.scan = PageScan()
         self._hidden, self._watched = hidden, watched or ()
+        self._ignored, self._has_watched = ignored, watched is not None
         self._outermost = _OpenElement(is_watched=watched is None)
         self._add_box("", "", "", 0, 0)
         # The line that is being collected:
@@ -226,13 +228,13 @@ class _Walker:
                 if element is not elements[-1]:
                     self._close(element)
             outer = elements[-1]
-            if tag_id == _TEXT_ID:
+            if tag_id == TEXT_ID:
                 self._add_text(get_text(node), outer)
                 continue
             number = node.mem_id
             numbers.append(number)
             tag = node.tag or ""
-            is_plain = tag not in _OPENED_TAGS and number not in self._hidden and number not in self._watched
+            is_plain = tag not in OPENED_TAGS and number not in self._hidden and number not in self._watched
             elements.append(outer if is_plain else self._open(node, tag, number, outer))
         for element, outer in zip(reversed(elements), reversed(elements[:-1]), strict=False):
             if element is not outer:
@@ -395,7 +397,7 @@ class _Walker:
                 self._add_anchor(attributes.get("href") or attributes["src"])
             case "img":
                 self._add_record(RecordKind.IMAGE, attributes, "src", "alt", "content")
-            case "link" | "meta" | "base" | "title":
+            case "link" | "meta" | "base" | "title" if self._is_compared(node):
                 self._collect_head(node, tag, attributes, element)
             case "script" if "src" not in attributes and self._data_chars_left > 0:
                 text = node.text()[: self._data_chars_left]
@@ -407,6 +409,10 @@ class _Walker:
                 self._is_in_body = True
             case _ if (tag in FILLED_TAGS or (tag in FILLED_TAGS_WITH_ID and "id" in attributes)) and _is_blank(node):
                 self._add_record(RecordKind.BLANK, attributes, "id")
+
+    def _is_compared(self, node: LexborNode) -> bool:
+        number = node.mem_id
+        return number not in self._ignored and (not self._has_watched or number in self._watched)
 
     def _collect_head(self, node: LexborNode, tag: str, attributes: _Attributes, element: _OpenElement) -> None:
         """Collect an element of those that are usually in the head."""
@@ -436,6 +442,14 @@ class _Walker:
         self.scan.records.append(Record(kind, values if more is None else (*values, more)))
 
 
+def get_text(node: LexborNode) -> str:
+    """Return the text of a text node. Raise MemoryError if the parser had no memory for it."""
+    text = node.text_content
+    if text is None:
+        raise MemoryError
+    return text
+
+
 def _find_hidden(tree: LexborHTMLParser) -> Iterator[int]:
     """Yield the mem_ids of elements that their own attributes hide."""
     for node in tree.css(_MAY_BE_HIDDEN):
@@ -450,16 +464,16 @@ def _get_tokens(attributes: _Attributes, name: str) -> frozenset[str]:
 def _is_empty_link(node: LexborNode, attributes: _Attributes) -> bool:
     """Return whether a link has no text, elements or label, so that no user can perceive it."""
     child = node.child
-    while child is not None and child.tag_id == _TEXT_ID and not get_text(child).strip():
+    while child is not None and child.tag_id == TEXT_ID and not get_text(child).strip():
         child = child.next
     return child is None and not (attributes.get("aria-label") or attributes.get("title"))
 
 
 def _is_blank(node: LexborNode) -> bool:
-    """Return whether an element has neither elements nor text."""
+    """Return whether an element has neither elements nor text. Other whitespace than HTML's counts as text."""
     child = node.child
-    while child is not None and (
-        child.tag_id == _COMMENT_ID or (child.tag_id == _TEXT_ID and not get_text(child).strip())
-    ):
+    while child is not None:
+        if child.tag_id != _COMMENT_ID and (child.tag_id != TEXT_ID or get_text(child).strip(HTML_SPACES)):
+            return False
         child = child.next
-    return child is None
+    return True
