@@ -73,6 +73,7 @@ static const struct Name special_tags[] = {{"", 0}, TAGS(AS_NAME)};
 static const struct Name attribute_names[] = {ATTRIBUTES(AS_NAME)};
 
 struct Text { const byte *start, *end; };
+struct Word { u64 value; } __attribute__((packed)); /* eight bytes at any address */
 struct Attributes { u32 present; struct Text values[KINDS_OF_ATTRIBUTE]; };
 struct Tag { struct Text name; u32 flags; int special; };
 struct Mark { int anchor; byte start, end; }; /* anchor: the number of a link's anchor, or -1 */
@@ -164,12 +165,9 @@ static int is_one_of_lower(struct Text text, const byte *list)
     return 0;
 }
 
-/* Return the length of the whitespace character at a place as str.isspace() knows it, or 0. */
-static int get_space_length(const byte *at, const byte *end)
+static int get_long_space_length(const byte *at, const byte *end)
 {
     int second, third;
-    if (kinds[*at] < LEAD) return 0;
-    if (kinds[*at] == SPACE) return 1;
     second = at + 1 < end ? at[1] : 0;
     third = at + 2 < end ? at[2] : 0;
     if (*at == 0xC2) return second == 0x85 || second == 0xA0 ? 2 : 0;
@@ -177,6 +175,12 @@ static int get_space_length(const byte *at, const byte *end)
     if (*at == 0xE3) return second == 0x80 && third == 0x80 ? 3 : 0;
     if (second == 0x81) return third == 0x9F ? 3 : 0;
     return second == 0x80 && ((third >= 0x80 && third <= 0x8A) || third == 0xA8 || third == 0xA9 || third == 0xAF) ? 3 : 0;
+}
+
+/* Return the length of the whitespace character at a place as str.isspace() knows it, or 0. */
+static inline int get_space_length(const byte *at, const byte *end)
+{
+    return kinds[*at] < LEAD ? 0 : kinds[*at] == SPACE ? 1 : get_long_space_length(at, end);
 }
 
 static const byte *skip_spaces(struct Text text)
@@ -214,6 +218,16 @@ static int take_word(struct Text *text, struct Text *word)
     return word->start < word->end;
 }
 
+static int count_word_chars(struct Text text)
+{
+    int count = 0, length;
+    while (text.start < text.end) {
+        if (!(length = get_space_length(text.start, text.end))) count += !is_continuation(*text.start);
+        text.start += length ? length : 1;
+    }
+    return count;
+}
+
 static int has_token(struct Text text, const byte *list)
 {
     struct Text word;
@@ -224,6 +238,10 @@ static int has_token(struct Text text, const byte *list)
 static int count_chars(struct Text text)
 {
     int count = 0;
+    for (; text.end - text.start >= 8; text.start += 8) { /* sets a bit for each continuation byte */
+        u64 word = ((const struct Word *)(const void *)text.start)->value;
+        count += 8 - (int)(((word >> 7 & ~word >> 6 & 0x0101010101010101ull) * 0x0101010101010101ull) >> 56);
+    }
     while (text.start < text.end) count += !is_continuation(*text.start++);
     return count;
 }
@@ -231,6 +249,7 @@ static int count_chars(struct Text text)
 static struct Text take_chars(struct Text text, int count)
 {
     const byte *at = text.start;
+    if (text.end - text.start <= count) return text;
     while (at < text.end && (count -= !is_continuation(*at)) >= 0) at++;
     text.end = at;
     return text;
@@ -283,8 +302,14 @@ static void add_text_without(struct Walker *walker, int number, struct Text text
 
 static void add_string(struct Walker *walker, int number, struct Text text)
 {
-    add_text_without(walker, number, text, NUL);
-    add_byte(walker, number, 0);
+    struct Buffer *buffer = &walker->buffers[number];
+    byte *to = reserve(walker, buffer, (size_t)(text.end - text.start) + 1);
+    if (!to) return;
+    for (; text.end - text.start >= 8; text.start += 8, to += 8)
+        ((struct Word *)(void *)to)->value = ((const struct Word *)(const void *)text.start)->value;
+    while (text.start < text.end) *to++ = *text.start++;
+    *to++ = 0;
+    buffer->length = (size_t)(to - buffer->data);
 }
 
 /* Append words, separated by single spaces, to what is in a buffer from `start` on. has_gap: whether whitespace comes
@@ -474,10 +499,9 @@ static void add_message(struct Walker *walker, struct Text text)
 
 static void add_text(struct Walker *walker, struct Text text, const struct Element *element)
 {
-    int is_collected = !element->is_hidden && element->is_watched, chars = 0;
+    int is_collected = !element->is_hidden && element->is_watched, chars;
     int is_current = is_collected && element->box == walker->box;
     int is_preformatted = walker->buffers[BOX_FLAGS].data[element->box] & PREFORMATTED;
-    struct Text rest = text, word;
     if (is_filled(text) && is_blank(text)) {
         walker->has_gap = 1;
         if (is_current && is_preformatted) add_text_without(walker, MARKED, text, CONTROL);
@@ -492,7 +516,7 @@ static void add_text(struct Walker *walker, struct Text text, const struct Eleme
         walker->box = element->box;
     }
     walker->has_gap = add_words(walker, TEXTS, walker->text_start, text, NUL, walker->has_gap);
-    while (take_word(&rest, &word)) chars += count_chars(word);
+    chars = count_word_chars(text);
     walker->chars += chars;
     if (element->is_in_link) walker->link_chars += chars;
     if (is_preformatted) add_text_without(walker, MARKED, text, CONTROL);
