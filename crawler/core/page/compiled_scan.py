@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from selectolax import lexbor
 from selectolax.lexbor import LexborHTMLParser
 
-from crawler.core.page import fingerprint, html, scan
-from crawler.core.page.html import _FORMATTING, _RAW, _SHALLOW
+from crawler.core.page import fingerprint, scan
 from crawler.core.page.scan import PageScan, Pointer, Record, RecordKind
 
 SOURCE = Path(__file__).with_suffix(".c")
@@ -54,7 +53,6 @@ _TAG_FLAGS = (
     scan.FILLED_TAGS,
     scan.FILLED_TAGS_WITH_ID,
 )
-_COST_FLAGS = (_FORMATTING, _SHALLOW, frozenset(_RAW), frozenset({"svg", "math"}))
 _TAGS = sorted(scan.OPENED_TAGS)
 _BOX_TAGS = ("", *_TAGS)
 _VALUE_COUNTS = {
@@ -87,7 +85,10 @@ class _Settings(ctypes.Structure):
         ("cost_tags", ctypes.c_char_p),
         ("cost_flags", ctypes.c_void_p),
         *((name, ctypes.c_int) for name in ("max_root_chars", "min_message_words", "max_message_chars")),
-        *((name, ctypes.c_int) for name in ("max_data_chars", "tree_steps", "formatted_nodes", "many_attributes_chars")),
+        *(
+            (name, ctypes.c_int)
+            for name in ("max_data_chars", "tree_steps", "formatted_nodes", "many_attributes_chars")
+        ),
         ("unspaced", ctypes.c_void_p),
     )
 
@@ -131,6 +132,8 @@ def scan_tree(
 
 def count_affordable_chars(source: str) -> int:
     """Do the same as `html.count_affordable_chars`."""
+    from crawler.core.page import html  # noqa: PLC0415  it imports this module
+
     if len(source) <= html.FREE_CHARS and source.count("<") <= html.FREE_TAGS:
         return len(source)
     library = _load()
@@ -178,10 +181,13 @@ def _open_library() -> tuple[ctypes.CDLL, object]:
         functions = [getattr(symbols, name) for name in _LEXBOR_FUNCTIONS] + [hashes.XXH3_64bits]
     except (OSError, AttributeError) as error:
         raise _Unusable(f"the compiled version cannot be loaded: {error}") from error
+    from crawler.core.page import html  # noqa: PLC0415  it imports this module
+
     addresses = (ctypes.c_void_p * len(functions))(*(ctypes.cast(function, ctypes.c_void_p) for function in functions))
     tag_flags = array("I", [_get_flags(tag, _TAG_FLAGS) | _get_marks(tag) for tag in _TAGS])
-    cost_tags = sorted(frozenset().union(*_COST_FLAGS))
-    cost_flags = array("I", [_get_flags(tag, _COST_FLAGS) for tag in cost_tags])
+    cost_sets = (html._FORMATTING, html._SHALLOW, html._RAW, ("svg", "math"))  # noqa: SLF001
+    cost_tags = sorted(frozenset().union(*cost_sets))
+    cost_flags = array("I", [_get_flags(tag, cost_sets) for tag in cost_tags])
     unspaced = array("I", [*(ord(each) for each in fingerprint.UNSPACED if each != "-"), 0])
     settings = _Settings(
         ctypes.cast(addresses, ctypes.c_void_p),
@@ -238,9 +244,7 @@ def _check(library: ctypes.CDLL) -> None:
         raise _Unusable("the compiled version reads a sample page differently")
 
 
-def _scan(
-    library: ctypes.CDLL, root: int, ignored: Collection[int], watched: Collection[int] | None
-) -> PageScan:
+def _scan(library: ctypes.CDLL, root: int, ignored: Collection[int], watched: Collection[int] | None) -> PageScan:
     found = _Scan()
     # No node has the number 0. It makes the address of an empty list differ from that of no list, which is 0.
     nodes = [array("Q", () if numbers is None else (0, *sorted(numbers))) for numbers in (ignored, watched)]
