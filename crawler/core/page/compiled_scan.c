@@ -73,6 +73,7 @@ static const struct Name special_tags[] = {{"", 0}, TAGS(AS_NAME)};
 static const struct Name attribute_names[] = {ATTRIBUTES(AS_NAME)};
 
 struct Text { const byte *start, *end; };
+static const struct Text no_text;
 struct Word { u64 value; } __attribute__((packed)); /* eight bytes at any address */
 struct Attributes { u32 present; struct Text values[KINDS_OF_ATTRIBUTE]; };
 struct Tag { struct Text name; u32 flags; int special; };
@@ -135,7 +136,8 @@ static int equals(struct Text text, const void *other, size_t length)
 
 static struct Text get_name_at(const byte *list)
 {
-    struct Text name = {list, list};
+    struct Text name;
+    name.start = name.end = list;
     while (*name.end) name.end++;
     return name;
 }
@@ -371,8 +373,7 @@ static int has(const struct Attributes *attributes, int name) { return attribute
 
 static struct Text get(const struct Attributes *attributes, int name)
 {
-    struct Text empty = {0, 0};
-    return has(attributes, name) ? attributes->values[name] : empty;
+    return has(attributes, name) ? attributes->values[name] : no_text;
 }
 
 static int is_filled(struct Text text) { return text.start < text.end; }
@@ -843,7 +844,6 @@ static void walk(struct Walker *walker, Node *root)
 int scan_tree(Node *root, Node *const *ignored, size_t ignored_count, Node *const *watched, size_t watched_count, struct Scan *scan)
 {
     struct Attributes attributes;
-    struct Text none = {0, 0};
     struct Walker state, *walker = &state;
     struct Element *outermost;
     clear(scan, sizeof *scan);
@@ -863,7 +863,7 @@ int scan_tree(Node *root, Node *const *ignored, size_t ignored_count, Node *cons
     outermost->own_box = outermost->root_chars = -1;
     outermost->is_watched = !watched;
     walker->elements.length = sizeof *outermost;
-    add_box(walker, 0, none, 0, 0);
+    add_box(walker, 0, no_text, 0, 0);
     add_byte(walker, BOX_HINTS, 0);
     read_attributes(root, &attributes);
     add_string(walker, LANGUAGE, get(&attributes, is_filled(get(&attributes, LANG)) ? LANG : XML_LANG));
@@ -984,15 +984,16 @@ static void open_name(struct Opened *entry, int change, struct Cost *cost)
 /* Return how many bytes of a page can be parsed in bounded time and memory; -1 if Python must find out. */
 long long count_affordable_bytes(const byte *start, size_t length, long long max_tags)
 {
-    struct Cost cost = {0, 0, 0, 0, 0, 0};
+    struct Cost cost;
     struct Names names;
     struct Text text;
+    clear(&cost, sizeof cost);
     add_cost_tags(&names);
     text.start = start;
     text.end = start + length;
     while ((text.start = find_byte(text, '<'))) {
         const byte *tag = text.start;
-        struct Text name, rest = {0, 0}, word;
+        struct Text name, rest = no_text, word;
         int is_closing = 0, is_foreign = 0;
         if (text.end - tag > 3 && tag[1] == '!' && tag[2] == '-' && tag[3] == '-') {
             text.start = tag + 4;

@@ -6,27 +6,27 @@ scripts/compile_reader.py makes the library, where there is a C compiler. Everyt
 
 import ctypes
 import sysconfig
+import zlib
 from array import array
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import xxhash
 from numpy.typing import NDArray
-from selectolax import lexbor
 from selectolax.lexbor import LexborHTMLParser
 
 from crawler.core.page import fingerprint, scan
 from crawler.core.page.scan import PageScan, Pointer, Record, RecordKind
 
 SOURCE = Path(__file__).with_suffix(".c")
-LIBRARY = SOURCE.with_suffix(f".{sysconfig.get_platform()}.so")
 PYTHON = "python"  # the value of RECRAWL_READER that turns the library off
 
+_MODULES = ("selectolax.lexbor", "xxhash._xxhash")
 # In the order of `Functions` in compiled_scan.c.
 _LEXBOR_FUNCTIONS = (
     "lexbor_realloc",
@@ -55,7 +55,7 @@ _TAG_FLAGS = (
 )
 _TAGS = sorted(scan.OPENED_TAGS)
 _BOX_TAGS = ("", *_TAGS)
-_VALUE_COUNTS = {
+_VALUE_COUNTS: dict[int, int] = {
     RecordKind.TITLE: 2,
     RecordKind.META: 5,
     RecordKind.LINK: 3,
@@ -68,11 +68,12 @@ _BUFFERS = _BYTE_BUFFERS + _INTEGER_BUFFERS + _STRING_BUFFERS
 _Scan = ctypes.c_size_t * (3 * _BUFFERS + 2)  # the address, length and size of each buffer; then signs and failure
 _new_pointer: Callable[[Collection[int]], Pointer] = partial(tuple.__new__, Pointer)
 _new_record: Callable[[Collection[Any]], Record] = partial(tuple.__new__, Record)
-_SEPARATOR = fingerprint.NON_ASCII_SEPARATOR
 
-_SAMPLE = """<html lang=en><title> A\0 page</title><meta name=robots content=noindex><base href=/b><link rel=next href=2>
-<script>let a = "b"</script><body><nav id=n role=Search><a href=/x rel="nofollow">one <b>two</b></a></nav><main><h1>Two
-\t words\3</h1><p class=c>text<br>more <em>of\xa0it</em> \u65e5\u672c<img src=i alt=t><a href=y hreflang=de rel=Alternate>z</a>
+_SAMPLE = """<html lang=en><title> A\0 page</title><meta name=robots content=noindex><base href=/b>
+<link rel=next href=2><script>let a = "b"</script>
+<body><nav id=n role=Search><a href=/x rel="nofollow">one <b>two</b></a></nav>
+<main><h1>Two\t words\3</h1><p class=c>text<br>more <em>of\xa0it</em> \u65e5\u672c<img src=i alt=t>
+<a href=y hreflang=de rel=Alternate>z</a>
 <pre><code class=language-c>int  a;\n</code></pre><div hidden>no</div><div style="Display : none">no</div><ul id=e></ul>
 <div id=root></div><noscript>Please turn on your scripts</noscript><input type=password><svg><title>s</title></svg>"""
 
@@ -155,7 +156,7 @@ def hash_words(text: str) -> NDArray[np.uint64] | None:
     library = _load()
     if library is None:
         return None
-    data = (text if text.isascii() else _SEPARATOR.sub(" ", text)).encode()
+    data = (text if text.isascii() else fingerprint.NON_ASCII_SEPARATOR.sub(" ", text)).encode()
     hashes = np.empty(min(len(data) // 2 + 1, fingerprint.MAX_WORDS), dtype=np.uint64)
     return hashes[: library.hash_words(data, len(data), hashes.ctypes.data, len(hashes))]
 
@@ -172,12 +173,22 @@ def _load() -> ctypes.CDLL | None:
     return _reader.library
 
 
+def get_library_path() -> Path:
+    """Return where scripts/compile_reader.py puts the library.
+
+    The checksum ensures that a library of another source is never loaded.
+    """
+    checksum = zlib.crc32(SOURCE.read_bytes())
+    return SOURCE.with_suffix(f".{checksum:08x}.{sysconfig.get_platform()}.so")
+
+
 def _open_library() -> tuple[ctypes.CDLL, object]:
-    if not LIBRARY.exists():
-        raise _Unusable("it was not compiled: no C compiler was found when recrawl was built")
+    path = get_library_path()
+    if not path.exists():
+        raise _Unusable("no C compiler was found when recrawl was installed")
     try:
-        library = ctypes.CDLL(str(LIBRARY))
-        symbols, hashes = ctypes.CDLL(lexbor.__file__), ctypes.CDLL(xxhash._xxhash.__file__)
+        library = ctypes.CDLL(str(path))
+        symbols, hashes = (ctypes.CDLL(import_module(name).__file__) for name in _MODULES)
         functions = [getattr(symbols, name) for name in _LEXBOR_FUNCTIONS] + [hashes.XXH3_64bits]
     except (OSError, AttributeError) as error:
         raise _Unusable(f"the compiled version cannot be loaded: {error}") from error

@@ -1,6 +1,7 @@
 """The compiled version of the scan gives the same as the Python version, on any page."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 from unittest.mock import patch
 
@@ -19,14 +20,16 @@ if "compiled" not in compiled_scan.describe_reader():
 PAGES = {
     "empty": "",
     "boxes": "<main class=a><article><header>A</header><p>b</p></article></main><header>C</header><nav>d</nav>",
-    "roles": "<div role=NAVIGATION>a<div role='navigation '>b</div></div><p role=search>c<p itemprop=x itemtype=y id=z>d",
+    "roles": "<div role=NAVIGATION>a<div role='navigation '>b</div></div><p role=search>c"
+    "<p itemprop=x itemtype=y id=z>d",
     "spaces": "<p> a\tb\x0c c\xa0d\u2003e\x1cf\x85g \u3000<b> h </b> i<br> j <div> </div>k",
     "characters": "<p>a\0b\1c\x0ed\x1be\x7ff <b>\2 </b>\3\4 \x10g<svg><title>a\0 b</title>c\0</svg>",
     "marks": "<p>a <b>b <i>c</b> d</i> e<b>f<br>g</b><strong></strong><code> h </code><kbd>i<div>j</div></kbd>k",
     "links": "<p><a href=1> a </a><a href=2><!-- --></a><a href=3></a><a href=4 title=t></a><a href=5 aria-label=l></a>"
     "<a href>e</a><a>f</a><a href=6 rel='x NoFollow'>g</a><a href=7 rel=alternate hreflang=de>h</a><area href=8>",
     "images": "<img src=a alt='b c' content=d><a href=x><img></a><div hidden><img src=e></div>",
-    "preformatted": "<pre>a\n  b <b>c</b>\1\n<code class=x>d</code></pre><pre id=i><code class=' y '>e</code>f</pre><xmp> g</xmp>",
+    "preformatted": "<pre>a\n  b <b>c</b>\1\n<code class=x>d</code></pre>"
+    "<pre id=i><code class=' y '>e</code>f</pre><xmp> g</xmp>",
     "hidden": "<p hidden>a<p style='x:y;DISPLAY :\nnone'>b<p style='display:nonesuch'>c<script>d</script><br>e"
     "<p style='di\u017fplay:none'>f",
     "head": "<html xml:lang=fr><title> a  b </title><title>c</title><meta name=n content=c property=p><meta name=x>"
@@ -34,12 +37,15 @@ PAGES = {
     "titles": "<svg><title>a<b>c</b></title></svg><title>d</title><svg><title>e</title></svg>",
     "frames": "<iframe src=a href=b>x</iframe><iframe src=c></iframe><frame src=d><frameset><frame src=d></frameset>",
     "scripts": "<script>a</script><script src=x>b</script><svg><script type=t>c<d>e</d></script></svg>",
-    "blank": "<ul></ul><div id=a> <!-- x --> </div><div></div><table id=t></table><main>\xa0</main><ol><!----></ol><p id=x></p>",
+    "blank": "<ul></ul><div id=a> <!-- x --> </div><div></div><table id=t></table><main>\xa0</main>"
+    "<ol><!----></ol><p id=x></p>",
     "signs": "<input type=PassWord><div id=root>Loading<script>x</script></div><noscript>You need a script</noscript>",
     "filled root": f"<div id=app>{'word ' * 50}</div><section id=__next><a href=x>y</a></section><body id=root>",
-    "message": f"<noscript>{'x' * 996} a b c</noscript><noscript><p>Please</p> <p>turn on</p> <b>scripts</b></noscript>",
+    "message": f"<noscript>{'x' * 996} a b c</noscript>"
+    "<noscript><p>Please</p> <p>turn on</p> <b>scripts</b></noscript>",
     "custom elements": "<x-a hidden>a</x-a><x-b>b<annotation>c</annotation><my-div class=x>d</my-div></x-b><a:b>e",
-    "foreign": "<svg><a href=1 xlink:href=2>x</a><foreignObject><p>y</p></foreignObject><desc>z</desc><![CDATA[<q>\0]]></svg>"
+    "foreign": "<svg><a href=1 xlink:href=2>x</a><foreignObject><p>y</p></foreignObject><desc>z</desc>"
+    "<![CDATA[<q>\0]]></svg>"
     "<math><mi>x</mi><annotation-xml encoding=text/html><p>y</math>",
     "templates": "<template><p>a</template><table><template><td>b</template><tr><td>c",
     "not ASCII": "<p class=\u65e5 id=\xe9>\u65e5\u672c \U0001f600<b>\xe9</b>\ufffd",
@@ -207,8 +213,7 @@ MARKUP += [
 @pytest.fixture(scope="module")
 def _low_bounds() -> Iterator[None]:
     """Lower the bounds of the cost in both versions."""
-    bounds = {"FREE_TAGS": -1, "TREE_STEPS": 600, "FORMATTED_NODES": 300, "MANY_ATTRIBUTES_CHARS": 20}
-    with patch.multiple(html, **bounds):
+    with patch.multiple(html, FREE_TAGS=-1, TREE_STEPS=600, FORMATTED_NODES=300, MANY_ATTRIBUTES_CHARS=20):
         compiled_scan.choose_reader("")  # loads the library again
         assert compiled_scan.describe_reader() == "compiled"
         yield
@@ -254,9 +259,9 @@ def test_hashes_end_at_the_maximum_number_of_words() -> None:
 
 
 def test_missing_library_leaves_pages_to_python() -> None:
-    with patch.object(compiled_scan, "LIBRARY", compiled_scan.SOURCE.with_name("missing.so")):
+    with patch.object(compiled_scan, "get_library_path", lambda: Path("missing.so")):
         compiled_scan.choose_reader("")
-        assert compiled_scan.describe_reader().startswith("Python, because it was not compiled")
+        assert compiled_scan.describe_reader().startswith("Python, because no C compiler was found")
         tree = LexborHTMLParser("<p>a")
         assert compiled_scan.scan_tree(tree) == scan.scan_tree(tree)
         assert compiled_scan.hash_words("a") is None
