@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from selectolax.lexbor import LexborHTMLParser
 
 from crawler.core.page import fingerprint, scan
+from crawler.core.page.reader_choice import PYTHON, VARIABLE, is_python_chosen
 from crawler.core.page.scan import PageScan, Pointer, Record, RecordKind
 
 SOURCE = Path(__file__).with_suffix(".c")
-PYTHON = "python"  # the value of RECRAWL_READER that turns the library off
 
 _MODULES = ("selectolax.lexbor", "xxhash._xxhash")
 # In the order of `Functions` in compiled_scan.c.
@@ -110,10 +110,9 @@ class _Reader:
 _reader = _Reader()
 
 
-def choose_reader(name: str) -> None:
-    """Choose between "python" and, with any other name, the library where there is one: the value of RECRAWL_READER."""
-    _reader.library = None
-    _reader.problem = "RECRAWL_READER is python" if name.strip().lower() == PYTHON else None
+def forget_library() -> None:
+    """Decide anew which version to use, at the next page."""
+    _reader.library = _reader.problem = None
 
 
 def describe_reader() -> str:
@@ -183,6 +182,8 @@ def get_library_path() -> Path:
 
 
 def _open_library() -> tuple[ctypes.CDLL, object]:
+    if is_python_chosen():
+        raise _Unusable(f"{VARIABLE} is {PYTHON}")
     path = get_library_path()
     if not path.exists():
         raise _Unusable("no C compiler was found when recrawl was installed")

@@ -13,6 +13,7 @@ from xxhash import xxh3_64_intdigest
 
 from crawler.core.page import compiled_scan, html, scan
 from crawler.core.page.fingerprint import MAX_WORDS, split_text_words
+from crawler.core.page.reader_choice import choose_reader
 
 if "compiled" not in compiled_scan.describe_reader():
     pytest.skip(f"no compiled scan: {compiled_scan.describe_reader()}", allow_module_level=True)
@@ -214,10 +215,10 @@ MARKUP += [
 def _low_bounds() -> Iterator[None]:
     """Lower the bounds of the cost in both versions."""
     with patch.multiple(html, FREE_TAGS=-1, TREE_STEPS=600, FORMATTED_NODES=300, MANY_ATTRIBUTES_CHARS=20):
-        compiled_scan.choose_reader("")  # loads the library again
+        compiled_scan.forget_library()  # loads the library again
         assert compiled_scan.describe_reader() == "compiled"
         yield
-    compiled_scan.choose_reader("")
+    compiled_scan.forget_library()
 
 
 @pytest.mark.usefixtures("_low_bounds")
@@ -258,22 +259,31 @@ def test_hashes_end_at_the_maximum_number_of_words() -> None:
     assert len(hashes) == MAX_WORDS
 
 
+@pytest.fixture
+def _forgotten() -> Iterator[None]:
+    """Let the library be loaded again before and after a test."""
+    compiled_scan.forget_library()
+    yield
+    choose_reader("")
+    compiled_scan.forget_library()
+
+
+@pytest.mark.usefixtures("_forgotten")
 def test_missing_library_leaves_pages_to_python() -> None:
     with patch.object(compiled_scan, "get_library_path", lambda: Path("missing.so")):
-        compiled_scan.choose_reader("")
         assert compiled_scan.describe_reader().startswith("Python, because no C compiler was found")
-        tree = LexborHTMLParser("<p>a")
-        assert compiled_scan.scan_tree(tree) == scan.scan_tree(tree)
-        assert compiled_scan.hash_words("a") is None
-    compiled_scan.choose_reader("Python")
+    tree = LexborHTMLParser("<p>a")
+    assert compiled_scan.scan_tree(tree) == scan.scan_tree(tree)
+    assert compiled_scan.hash_words("a") is None
+
+
+@pytest.mark.usefixtures("_forgotten")
+def test_variable_turns_the_library_off() -> None:
+    choose_reader("Python")
     assert compiled_scan.describe_reader() == "Python, because RECRAWL_READER is python"
-    compiled_scan.choose_reader("")
-    assert compiled_scan.describe_reader() == "compiled"
 
 
+@pytest.mark.usefixtures("_forgotten")
 def test_library_that_reads_differently_is_not_used() -> None:
     with patch.object(compiled_scan, "_get_marks", lambda _: 0):
-        compiled_scan.choose_reader("")
         assert "reads a sample page differently" in compiled_scan.describe_reader()
-    compiled_scan.choose_reader("")
-    assert compiled_scan.describe_reader() == "compiled"
