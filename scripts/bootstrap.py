@@ -41,6 +41,8 @@ LOCKS = {  # by part, in the order of installation
     "bench": PROJECT / "requirements-bench.lock",
     "docs": PROJECT / "requirements-docs.lock",
 }
+READER = PROJECT / "scripts" / "compile_reader.py"
+READER_SOURCE = PROJECT / "crawler" / "core" / "page" / "compiled_scan.c"
 MIN_PYTHON = (3, 11)
 APT_SECONDS = 300  # so that a mirror that hangs does not block the setup
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
@@ -91,6 +93,7 @@ def set_up(chosen: Collection[str]) -> None:
     write_stamp(dict.fromkeys(installed, "unfinished"))
     install_locked([LOCKS[part] for part in parts])
     install_project()
+    compile_reader()
     compile_project()
     find_browser()
     write_stamp({part: fingerprint(part) for part in parts})
@@ -122,7 +125,7 @@ def write_stamp(parts: dict[str, str]) -> None:
 def fingerprint(part: str) -> str:
     """Return a digest of all that a part depends on, including the path, since a moved environment is broken."""
     digest = hashlib.sha256(str(VENV).encode())
-    for path in (PROJECT / "pyproject.toml", LOCKS[part], Path(__file__)):
+    for path in (PROJECT / "pyproject.toml", LOCKS[part], Path(__file__), READER, READER_SOURCE):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -231,6 +234,11 @@ def install_project() -> None:
         return
     if not run([*pip("--python", str(PYTHON), "install", "--quiet"), *options], may_fail=True):
         raise SetupError("recrawl itself could not be installed (see above): is the checkout complete?")
+
+
+def compile_reader() -> None:
+    """Compile the part of recrawl that reads pages, where there is a C compiler; everything works without it."""
+    run([str(PYTHON), str(READER)], may_fail=True)
 
 
 def compile_project() -> None:

@@ -105,9 +105,11 @@ def build(version: str) -> tuple[Path, Path]:
     shutil.rmtree(DIST, ignore_errors=True)
     if not bootstrap.run([sys.executable, "-m", "hatchling", "build"], may_fail=True):
         raise ReleaseError("the build failed (see above)")
-    made = DIST / f"recrawl-{version}-py3-none-any.whl", DIST / f"recrawl-{version}.tar.gz"
-    require_none([f"the build did not create {path.name}" for path in made if not path.is_file()])
-    return made
+    wheels = list(DIST.glob(f"recrawl-{version}-py3-none-*.whl"))  # of this platform, where there is a C compiler
+    archive = DIST / f"recrawl-{version}.tar.gz"
+    if len(wheels) != 1 or not archive.is_file():
+        raise ReleaseError(f"the build did not create one wheel and {archive.name}")
+    return wheels[0], archive
 
 
 def wheel_faults(wheel: Path, version: str) -> list[str]:

@@ -117,7 +117,9 @@ app = typer.Typer(cls=CommandGroup, no_args_is_help=True, pretty_exceptions_enab
 
 def _print_version(is_requested: bool) -> None:  # noqa: FBT001  typer calls it so
     if is_requested:
-        typer.echo(f"recrawl {__version__}")
+        from crawler.cli.lazy import page_reader
+
+        typer.echo(f"recrawl {__version__}\npage reader: {page_reader.describe_page_reader()}")
         raise typer.Exit
 
 

@@ -5,3 +5,9 @@ the docstring of `coordinator` explains how the parts work together. `try_page` 
 `diff_versions` compares two stored versions of a page. All requests to sites, also those of registration, go
 through a `PacedServer`. Used by app, format, notify and runtime.
 """
+
+import os
+
+from crawler.core.page import reader_choice
+
+reader_choice.choose_reader(os.environ.get(reader_choice.VARIABLE, ""))

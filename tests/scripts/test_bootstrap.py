@@ -21,15 +21,16 @@ LOCKS = (
     "requirements-docs.lock",
     "requirements-tools.lock",
 )
-NEEDED = ("pyproject.toml", *LOCKS, "README.md", "LICENSE", "scripts/bootstrap.py")
+READER = ("scripts/compile_reader.py", "crawler/core/page/compiled_scan.c")
+NEEDED = ("pyproject.toml", *LOCKS, "README.md", "LICENSE", "scripts/bootstrap.py", "scripts/build_hook.py", *READER)
 BARE_PYTHON = getattr(sys, "_base_executable", sys.executable)
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     place = tmp_path / "checkout"
-    (place / "scripts").mkdir(parents=True)
     for name in NEEDED:
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, place / name)
     return place
 
@@ -97,7 +98,7 @@ def test_where_all_is_in_place_it_does_nothing_in_no_time(checkout: Path, tmp_pa
     assert list((tmp_path / "home").iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["pyproject.toml", "requirements.lock"])
+@pytest.mark.parametrize("name", ["pyproject.toml", "requirements.lock", *READER])
 def test_a_changed_file_means_work(checkout: Path, name: str) -> None:
     pretend_ready(checkout)
     assert is_ready(checkout)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from crawler.app.database import run_with_database
+from crawler.app.page_reader import describe_page_reader
 from crawler.app.status import format_waits
 from crawler.plugins import load_plugins
 from crawler.runtime.lifecycle import start_stack, stop_stack
@@ -22,10 +23,11 @@ OnMessage = Callable[[str], None]  # called with progress messages for the user
 
 @dataclass(frozen=True, slots=True)
 class StackStatus:
-    """The state of the parts of the local stack, and a sentence for each domain that waits."""
+    """The state of the parts of the local stack, a sentence for each domain that waits, and which page reader runs."""
 
     parts: Sequence[StackPart]
     waiting: Sequence[str]
+    reader: str
 
     @property
     def is_running(self) -> bool:
@@ -55,7 +57,7 @@ def read_stack_status(settings: Settings) -> StackStatus:
     if find_database_url(settings) is not None:
         now = datetime.now(UTC)
         waiting = run_with_database(lambda db: format_waits(db, at=now), settings, connections=2)
-    return StackStatus(parts, waiting)
+    return StackStatus(parts, waiting, describe_page_reader())
 
 
 def deploy(settings: Settings, *, may_upgrade: bool, patience: timedelta, report: OnMessage) -> int:

@@ -90,9 +90,16 @@ def status(as_json: Json = False) -> int:
     """
     stack_status = local_stack.read_stack_status(settings())
     if as_json:
-        print_json({"running": stack_status.is_running, "parts": stack_status.parts, "waiting": stack_status.waiting})
+        print_json(
+            {
+                "running": stack_status.is_running,
+                "parts": stack_status.parts,
+                "waiting": stack_status.waiting,
+                "reader": stack_status.reader,
+            }
+        )
     else:
-        show_facts([("Home", str(settings().home.resolve()))])
+        show_facts([("Home", str(settings().home.resolve())), ("Page reader", stack_status.reader)])
         states = {True: "running", False: "not running"}
         rows = [(part.name, states[part.is_running], part.detail) for part in stack_status.parts]
         show_table(["part", "state", "where"], rows)

@@ -25,7 +25,7 @@ MAX_BYTE = 255
 UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _UNSPACED_CHAR = re.compile(f"[{UNSPACED}]")
 _WORD_OR_UNSPACED_CHAR = re.compile(rf"[^\W{UNSPACED}]+|[{UNSPACED}]")
-_NON_ASCII_SEPARATOR = re.compile(r"[^\w\x00-\x7f]")
+NON_ASCII_SEPARATOR = re.compile(rf"[^\w\x00-\x7f{UNSPACED}]")
 # The translation table that turns each ASCII separator into a space.
 _SPACED = bytes(byte if byte >= 0x80 or chr(byte).isalnum() or byte == ord("_") else ord(" ") for byte in range(256))
 
@@ -66,7 +66,7 @@ def split_text_words(text: str) -> list[bytes]:
     if not text.isascii():
         if _UNSPACED_CHAR.search(text):
             return [word.encode() for word in _WORD_OR_UNSPACED_CHAR.findall(text)]
-        text = _NON_ASCII_SEPARATOR.sub(" ", text)
+        text = NON_ASCII_SEPARATOR.sub(" ", text)
     return text.encode().translate(_SPACED).split()
 
 

@@ -66,7 +66,7 @@ NOSCRIPT_MESSAGE = 4
 _Attributes = Mapping[str, str | None]
 
 _MAY_BE_HIDDEN = '[hidden],[style*="display" i]'
-_DISPLAY_NONE = re.compile(r"(?i)display\s*:\s*none")
+_DISPLAY_NONE = re.compile(r"(?ai)display\s*:\s*none")
 
 
 class PointerKind(IntEnum):
@@ -185,7 +185,7 @@ _COLLECTED_TAGS = frozenset(
     | FILLED_TAGS
     | FILLED_TAGS_WITH_ID
 )
-_OPENED_TAGS = _COLLECTED_TAGS | BLOCK_TAGS | HIDDEN_TAGS | MARKS.keys() | {"br", "svg"}
+OPENED_TAGS = _COLLECTED_TAGS | BLOCK_TAGS | HIDDEN_TAGS | MARKS.keys() | {"br", "svg"}
 
 
 class _Walker:
@@ -234,7 +234,7 @@ class _Walker:
             number = node.mem_id
             numbers.append(number)
             tag = node.tag or ""
-            is_plain = tag not in _OPENED_TAGS and number not in self._hidden and number not in self._watched
+            is_plain = tag not in OPENED_TAGS and number not in self._hidden and number not in self._watched
             elements.append(outer if is_plain else self._open(node, tag, number, outer))
         for element, outer in zip(reversed(elements), reversed(elements[:-1]), strict=False):
             if element is not outer:

@@ -1,0 +1,1087 @@
+/* The walk of scan.py over the tree of a page, its result as plain buffers, and two loops over the text of a page.
+
+   scan.py is the reference, and its names are used here. compiled_scan.py loads this file and makes a PageScan of the
+   buffers. The file stands alone: it needs no header and no library. What it calls is in `Functions`, which Python
+   fills with the addresses of lexbor's functions in the selectolax wheel; no layout of a lexbor structure is known
+   here. Any C compiler can compile it; see scripts/compile_reader.py.
+
+   Trees may be hostile. Nothing here recurses. All buffers grow in `reserve`; if memory runs out, it sets `failed`, the
+   walk ends, and Python raises MemoryError. All texts are valid UTF-8 without NULs between them, because lexbor got
+   valid UTF-8 and replaces NULs. */
+
+typedef __SIZE_TYPE__ size_t;
+typedef unsigned char byte;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef void Node;
+typedef void Attribute;
+
+enum { ELEMENT_NODE = 1, TEXT_NODE = 3, COMMENT_NODE = 8 };
+
+struct Functions {
+    void *(*realloc)(void *, size_t);
+    void *(*free)(void *);
+    Node *(*get_child)(Node *);
+    Node *(*get_next)(Node *);
+    Node *(*get_parent)(Node *);
+    int (*get_type)(Node *);
+    size_t (*get_tag_id)(Node *);
+    const byte *(*get_tag)(Node *, size_t *);
+    Attribute *(*get_first_attribute)(Node *);
+    Attribute *(*get_next_attribute)(Attribute *);
+    const byte *(*get_name)(Attribute *, size_t *);
+    const byte *(*get_value)(Attribute *, size_t *);
+    byte *(*get_text)(Node *, size_t *);
+    void *(*free_text)(Node *document, byte *);
+    u64 (*hash)(const void *, size_t);
+};
+
+/* Of scan.py and html.py. Lists of names: each name ends with a NUL, and the list with an empty name. */
+struct Settings {
+    const struct Functions *functions;
+    const byte *tags, *root_ids, *boilerplate_roles, *link_marks;
+    const u32 *tag_flags; /* the flags below; the characters that mark the start and end in the two highest bytes */
+    const byte *cost_tags;
+    const u32 *cost_flags;
+    int max_root_chars, min_message_words, max_message_chars, max_data_chars;
+    int tree_steps, formatted_nodes, many_attributes_chars;
+    const u32 *unspaced; /* of fingerprint.py: the first and last characters of ranges, and a zero */
+};
+
+enum { BLOCK = 1, HIDDEN = 2, BOILERPLATE_TAG = 4, CONTENT_TAG = 8, PREFORMATTED_TAG = 16, FILLED = 32, FILLED_WITH_ID = 64 };
+enum { BOILERPLATE = 1, CONTENT = 2, PREFORMATTED = 4 };
+enum { PASSWORD_FIELD = 1, EMPTY_ROOT = 2, NOSCRIPT_MESSAGE = 4 };
+enum { LINK, TRANSLATION, IMAGE };
+enum { TITLE_RECORD, META_RECORD, LINK_RECORD, IMAGE_RECORD, SCRIPT_RECORD, BLANK_RECORD };
+enum { FORMATTING = 1, SHALLOW = 2, RAW = 4, FOREIGN = 8 };
+
+/* The tags that the walk treats in a way of their own, and the attributes that it reads. */
+#define TAGS(X) X(A, "a") X(AREA, "area") X(BASE, "base") X(BODY, "body") X(BR, "br") X(CODE, "code") \
+    X(FRAME, "frame") X(HEADER, "header") X(IFRAME, "iframe") X(IMG, "img") X(INPUT, "input") X(LINK_TAG, "link") \
+    X(META, "meta") X(NOSCRIPT, "noscript") X(SCRIPT, "script") X(SVG, "svg") X(TITLE_TAG, "title")
+#define ATTRIBUTES(X) X(ID, "id") X(ROLE, "role") X(ITEMPROP, "itemprop") X(ITEMTYPE, "itemtype") X(ALT, "alt") \
+    X(ARIA_LABEL, "aria-label") X(CLASS, "class") X(CONTENT_VALUE, "content") X(HIDDEN_VALUE, "hidden") X(HREF, "href") \
+    X(HREFLANG, "hreflang") X(HTTP_EQUIV, "http-equiv") X(LANG, "lang") X(NAME, "name") X(PROPERTY, "property") \
+    X(REL, "rel") X(SRC, "src") X(STYLE, "style") X(TITLE, "title") X(TYPE, "type") X(XML_LANG, "xml:lang")
+#define AS_NUMBER(number, name) number,
+#define AS_NAME(number, name) {name, sizeof name - 1},
+
+struct Name { const char *start; size_t length; };
+enum { OTHER_TAG, TAGS(AS_NUMBER) KINDS_OF_TAG };
+enum { ATTRIBUTES(AS_NUMBER) KINDS_OF_ATTRIBUTE };
+static const struct Name special_tags[] = {{"", 0}, TAGS(AS_NAME)};
+static const struct Name attribute_names[] = {ATTRIBUTES(AS_NAME)};
+
+struct Text { const byte *start, *end; };
+static const struct Text no_text;
+struct Word { u64 value; } __attribute__((packed)); /* eight bytes at any address */
+struct Attributes { u32 present; struct Text values[KINDS_OF_ATTRIBUTE]; };
+struct Tag { struct Text name; u32 flags; int special; };
+struct Mark { int anchor; byte start, end; }; /* anchor: the number of a link's anchor, or -1 */
+struct Buffer { byte *data; size_t length, size; };
+
+/* The buffers of a result, in the order of compiled_scan.py. Each string ends with a NUL. */
+enum {
+    BOX_TAGS, BOX_FLAGS, FOLLOWED, RECORD_KINDS, /* bytes */
+    BOX_PARENTS, BOX_ENDS, LINE_BOXES, LINE_CHARS, LINE_LINK_CHARS, POINTERS, /* integers; of a pointer, four */
+    BOX_CLASSES, BOX_HINTS, TEXTS, MARKED, ANCHORS, RECORD_VALUES, BASE_VALUE, LANGUAGE, /* strings */
+    BUFFERS
+};
+struct Scan { struct Buffer buffers[BUFFERS]; size_t signs, failed; };
+
+struct Element {
+    int depth, box, own_box, root_chars, root_anchors;
+    byte is_hidden, is_in_link, is_watched, is_in_noscript, is_in_svg, has_mark;
+};
+
+struct Nodes { Node *const *sorted; size_t count; };
+
+struct Walker {
+    struct Scan *scan;
+    struct Buffer *buffers, elements, open_marks;
+    struct Nodes ignored, watched;
+    Node *document;
+    /* The line that is being collected: */
+    int box;
+    size_t text_start, marked_start;
+    int has_gap; /* whether whitespace comes before the next word of the text */
+    int has_space; /* the same for the marked line */
+    int chars, link_chars, line_pointers, pending;
+    /* Of the page: */
+    int all_chars, data_chars_left, titles, is_in_body;
+    int message_chars, message_words, message_gap;
+};
+
+enum { NUL, CONTROL, PLAIN, LEAD, SPACE }; /* kinds of bytes; LEAD: may be the first byte of a space that is not ASCII */
+static byte kinds[256];
+enum { MAX_TAGS = 200, MAX_TAG_ID = 512 };
+static struct Tag tags[MAX_TAGS]; /* the first one is that of all other elements */
+static int tag_count;
+static byte tag_numbers[MAX_TAG_ID]; /* of tags by id, plus 1; 0 if not looked up yet */
+static const struct Functions *call;
+static const struct Settings *settings;
+
+/* Assignments of large structures would call memcpy, which is in a library. */
+static void clear(void *to, size_t length) { while (length--) ((byte *)to)[length] = 0; }
+
+/* ---- Texts ---- */
+
+static int equals(struct Text text, const void *other, size_t length)
+{
+    const byte *at = other;
+    if ((size_t)(text.end - text.start) != length) return 0;
+    while (text.start < text.end) if (*text.start++ != *at++) return 0;
+    return 1;
+}
+
+static struct Text get_name_at(const byte *list)
+{
+    struct Text name;
+    name.start = name.end = list;
+    while (*name.end) name.end++;
+    return name;
+}
+
+static byte lower(byte letter) { return letter >= 'A' && letter <= 'Z' ? letter + 32 : letter; }
+
+static int equals_lower(struct Text text, struct Text name)
+{
+    if (text.end - text.start != name.end - name.start) return 0;
+    while (text.start < text.end) if (lower(*text.start++) != *name.start++) return 0;
+    return 1;
+}
+
+static int is_one_of(struct Text text, const byte *list)
+{
+    struct Text name;
+    for (name = get_name_at(list); name.start < name.end; name = get_name_at(name.end + 1))
+        if (equals(text, name.start, (size_t)(name.end - name.start))) return 1;
+    return 0;
+}
+
+static int is_one_of_lower(struct Text text, const byte *list)
+{
+    struct Text name;
+    for (name = get_name_at(list); name.start < name.end; name = get_name_at(name.end + 1))
+        if (equals_lower(text, name)) return 1;
+    return 0;
+}
+
+static int get_long_space_length(const byte *at, const byte *end)
+{
+    int second, third;
+    second = at + 1 < end ? at[1] : 0;
+    third = at + 2 < end ? at[2] : 0;
+    if (*at == 0xC2) return second == 0x85 || second == 0xA0 ? 2 : 0;
+    if (*at == 0xE1) return second == 0x9A && third == 0x80 ? 3 : 0;
+    if (*at == 0xE3) return second == 0x80 && third == 0x80 ? 3 : 0;
+    if (second == 0x81) return third == 0x9F ? 3 : 0;
+    return second == 0x80 && ((third >= 0x80 && third <= 0x8A) || third == 0xA8 || third == 0xA9 || third == 0xAF) ? 3 : 0;
+}
+
+/* Return the length of the whitespace character at a place as str.isspace() knows it, or 0. */
+static inline int get_space_length(const byte *at, const byte *end)
+{
+    return kinds[*at] < LEAD ? 0 : kinds[*at] == SPACE ? 1 : get_long_space_length(at, end);
+}
+
+static const byte *skip_spaces(struct Text text)
+{
+    int length;
+    while (text.start < text.end && (length = get_space_length(text.start, text.end))) text.start += length;
+    return text.start;
+}
+
+static int is_blank(struct Text text) { return skip_spaces(text) == text.end; }
+
+static int is_html_space(byte each) { return each == ' ' || each == '\t' || each == '\n' || each == '\f' || each == '\r'; }
+
+static int is_continuation(byte each) { return (each & 0xC0) == 0x80; }
+
+static struct Text strip(struct Text text)
+{
+    text.start = skip_spaces(text);
+    while (text.start < text.end) {
+        const byte *last = text.end - 1;
+        while (last > text.start && is_continuation(*last)) last--;
+        if (!get_space_length(last, text.end)) break;
+        text.end = last;
+    }
+    return text;
+}
+
+/* Take the next word of a text; return whether there is one. */
+static int take_word(struct Text *text, struct Text *word)
+{
+    const byte *at = text->start = skip_spaces(*text);
+    while (at < text->end && !get_space_length(at, text->end)) at++;
+    word->start = text->start;
+    text->start = word->end = at;
+    return word->start < word->end;
+}
+
+static int count_word_chars(struct Text text)
+{
+    int count = 0, length;
+    while (text.start < text.end) {
+        if (!(length = get_space_length(text.start, text.end))) count += !is_continuation(*text.start);
+        text.start += length ? length : 1;
+    }
+    return count;
+}
+
+static int has_token(struct Text text, const byte *list)
+{
+    struct Text word;
+    while (take_word(&text, &word)) if (is_one_of_lower(word, list)) return 1;
+    return 0;
+}
+
+static int count_chars(struct Text text)
+{
+    int count = 0;
+    for (; text.end - text.start >= 8; text.start += 8) { /* sets a bit for each continuation byte */
+        u64 word = ((const struct Word *)(const void *)text.start)->value;
+        count += 8 - (int)(((word >> 7 & ~word >> 6 & 0x0101010101010101ull) * 0x0101010101010101ull) >> 56);
+    }
+    while (text.start < text.end) count += !is_continuation(*text.start++);
+    return count;
+}
+
+static struct Text take_chars(struct Text text, int count)
+{
+    const byte *at = text.start;
+    if (text.end - text.start <= count) return text;
+    while (at < text.end && (count -= !is_continuation(*at)) >= 0) at++;
+    text.end = at;
+    return text;
+}
+
+/* ---- Buffers ---- */
+
+/* Return where a number of bytes can be appended; NULL if memory runs out. */
+static byte *reserve(struct Walker *walker, struct Buffer *buffer, size_t more)
+{
+    size_t needed = buffer->length + more, size = buffer->size ? buffer->size : 256;
+    if (needed > buffer->size) {
+        byte *data;
+        while (size < needed) size *= 2;
+        data = size <= 0x7FFFFFFF ? call->realloc(buffer->data, size) : 0;
+        if (!data) {
+            walker->scan->failed = 1;
+            return 0;
+        }
+        buffer->data = data;
+        buffer->size = size;
+    }
+    return buffer->data + buffer->length;
+}
+
+static void add_byte(struct Walker *walker, int number, byte value)
+{
+    byte *to = reserve(walker, &walker->buffers[number], 1);
+    if (!to) return;
+    *to = value;
+    walker->buffers[number].length++;
+}
+
+static void add_integer(struct Walker *walker, int number, int value)
+{
+    byte *to = reserve(walker, &walker->buffers[number], sizeof value);
+    if (!to) return;
+    *(int *)(void *)to = value;
+    walker->buffers[number].length += sizeof value;
+}
+
+/* Append a text without the characters of the kinds up to `dropped`. */
+static void add_text_without(struct Walker *walker, int number, struct Text text, int dropped)
+{
+    byte *to = reserve(walker, &walker->buffers[number], (size_t)(text.end - text.start));
+    if (!to) return;
+    for (; text.start < text.end; text.start++) if (kinds[*text.start] > dropped) *to++ = *text.start;
+    walker->buffers[number].length = (size_t)(to - walker->buffers[number].data);
+}
+
+static void add_string(struct Walker *walker, int number, struct Text text)
+{
+    struct Buffer *buffer = &walker->buffers[number];
+    byte *to = reserve(walker, buffer, (size_t)(text.end - text.start) + 1);
+    if (!to) return;
+    for (; text.end - text.start >= 8; text.start += 8, to += 8)
+        ((struct Word *)(void *)to)->value = ((const struct Word *)(const void *)text.start)->value;
+    while (text.start < text.end) *to++ = *text.start++;
+    *to++ = 0;
+    buffer->length = (size_t)(to - buffer->data);
+}
+
+/* Append words, separated by single spaces, to what is in a buffer from `start` on. has_gap: whether whitespace comes
+   before the text. Return whether it ends with whitespace. */
+static int add_words(struct Walker *walker, int number, size_t start, struct Text text, int dropped, int has_gap)
+{
+    struct Buffer *buffer = &walker->buffers[number];
+    byte *to = reserve(walker, buffer, (size_t)(text.end - text.start) + 1), *first;
+    const byte *at = text.start;
+    if (!to) return 0;
+    first = buffer->data + start;
+    while (at < text.end) {
+        int length = get_space_length(at, text.end);
+        if (length || kinds[*at] <= dropped) {
+            has_gap |= length > 0;
+            at += length ? length : 1;
+            continue;
+        }
+        if (has_gap && to > first) *to++ = ' ';
+        has_gap = 0;
+        do *to++ = *at++; while (at < text.end && kinds[*at] == PLAIN);
+    }
+    buffer->length = (size_t)(to - buffer->data);
+    return has_gap;
+}
+
+static int get_integer_count(struct Walker *walker, int number) { return (int)(walker->buffers[number].length / sizeof(int)); }
+static int get_box_count(struct Walker *walker) { return (int)walker->buffers[BOX_TAGS].length; }
+static int get_anchor_count(struct Walker *walker) { return (int)walker->buffers[FOLLOWED].length; }
+static int get_mark_count(struct Walker *walker) { return (int)(walker->open_marks.length / sizeof(struct Mark)); }
+static struct Mark *get_mark(struct Walker *walker, int at) { return (struct Mark *)(void *)walker->open_marks.data + at; }
+
+/* ---- Attributes and tags ---- */
+
+static void read_attributes(Node *node, struct Attributes *attributes)
+{
+    Attribute *attribute = call->get_first_attribute(node);
+    attributes->present = 0;
+    for (; attribute; attribute = call->get_next_attribute(attribute)) {
+        struct Text name, value;
+        size_t length = 0;
+        int at;
+        name.start = call->get_name(attribute, &length);
+        name.end = name.start + length;
+        for (at = 0; at < KINDS_OF_ATTRIBUTE; at++) {
+            if (attribute_names[at].length != length || !equals(name, attribute_names[at].start, length)) continue;
+            length = 0;
+            value.start = call->get_value(attribute, &length);
+            if (!value.start) value.start = (const byte *)"", length = 0;
+            value.end = value.start + length;
+            attributes->present |= 1u << at;
+            attributes->values[at] = value;
+            break;
+        }
+    }
+}
+
+static int has(const struct Attributes *attributes, int name) { return attributes->present >> name & 1; }
+
+static struct Text get(const struct Attributes *attributes, int name)
+{
+    return has(attributes, name) ? attributes->values[name] : no_text;
+}
+
+static int is_filled(struct Text text) { return text.start < text.end; }
+
+/* Skip a word in any case, and then ASCII whitespace; return NULL if the word is not there. */
+static const byte *skip_word(const byte *at, const byte *end, const char *word)
+{
+    while (*word) if (at == end || lower(*at++) != (byte)*word++) return 0;
+    while (at < end && (*at == ' ' || (*at >= '\t' && *at <= '\r'))) at++;
+    return at;
+}
+
+static int is_hidden_by_attributes(const struct Attributes *attributes)
+{
+    struct Text style = get(attributes, STYLE);
+    for (; style.start < style.end; style.start++) {
+        const byte *at = skip_word(style.start, style.end, "display");
+        if (at && (at = skip_word(at, style.end, ":")) && skip_word(at, style.end, "none")) return 1;
+    }
+    return has(attributes, HIDDEN_VALUE);
+}
+
+static int look_up_tag(Node *node)
+{
+    struct Text name;
+    size_t length = 0;
+    int number;
+    name.start = call->get_tag(node, &length);
+    name.end = name.start + length;
+    for (number = tag_count - 1; number > 0; number--)
+        if (equals(tags[number].name, name.start, length)) return number;
+    return 0;
+}
+
+static const struct Tag *find_tag(Node *node)
+{
+    size_t id = call->get_tag_id(node);
+    if (id >= MAX_TAG_ID) return &tags[look_up_tag(node)];
+    if (!tag_numbers[id]) tag_numbers[id] = (byte)(look_up_tag(node) + 1);
+    return &tags[tag_numbers[id] - 1];
+}
+
+static int contains(struct Nodes nodes, Node *node)
+{
+    size_t first = 0, last = nodes.count;
+    while (first < last) {
+        size_t middle = first + (last - first) / 2;
+        if (nodes.sorted[middle] == node) return 1;
+        if (nodes.sorted[middle] < node) first = middle + 1;
+        else last = middle;
+    }
+    return 0;
+}
+
+/* ---- Lines ---- */
+
+static void flush(struct Walker *walker)
+{
+    struct Buffer *buffers = walker->buffers;
+    int at, pointers = get_integer_count(walker, POINTERS);
+    if (buffers[TEXTS].length > walker->text_start || pointers > walker->line_pointers) {
+        for (at = get_mark_count(walker) - walker->pending; at-- > 0;) add_byte(walker, MARKED, get_mark(walker, at)->end);
+        add_integer(walker, LINE_BOXES, walker->box > 0 ? walker->box : 0);
+        add_byte(walker, TEXTS, 0);
+        add_byte(walker, MARKED, 0);
+        add_integer(walker, LINE_CHARS, walker->chars);
+        add_integer(walker, LINE_LINK_CHARS, walker->link_chars);
+        walker->text_start = buffers[TEXTS].length;
+        walker->marked_start = buffers[MARKED].length;
+    }
+    buffers[TEXTS].length = walker->text_start;
+    buffers[MARKED].length = walker->marked_start;
+    walker->has_gap = walker->has_space = walker->chars = walker->link_chars = 0;
+    walker->pending = get_mark_count(walker);
+    walker->line_pointers = pointers;
+}
+
+static void add_number(struct Walker *walker, int buffer, int number)
+{
+    int divisor = 1;
+    while (number / divisor >= 10) divisor *= 10;
+    for (; divisor; divisor /= 10) add_byte(walker, buffer, (byte)('0' + number / divisor % 10));
+}
+
+static void start_marks(struct Walker *walker)
+{
+    for (; walker->pending; walker->pending--) {
+        const struct Mark *mark = get_mark(walker, get_mark_count(walker) - walker->pending);
+        add_byte(walker, MARKED, mark->start);
+        if (mark->anchor < 0) continue;
+        add_number(walker, MARKED, mark->anchor);
+        add_byte(walker, MARKED, settings->link_marks[1]);
+    }
+}
+
+/* Add text to the marked line, with whitespace collapsed: before the marks that start, after those that end. */
+static void add_marked_words(struct Walker *walker, struct Text text)
+{
+    int length = 0;
+    while (text.start < text.end && kinds[*text.start] <= CONTROL) text.start++;
+    if (text.start == text.end) return;
+    walker->has_space |= get_space_length(text.start, text.end) > 0;
+    if (walker->has_space && walker->buffers[MARKED].length > walker->marked_start) add_byte(walker, MARKED, ' ');
+    while (text.start < text.end && ((length = get_space_length(text.start, text.end)) || kinds[*text.start] <= CONTROL))
+        text.start += length ? length : 1;
+    walker->has_space = 1;
+    if (text.start == text.end) return;
+    start_marks(walker);
+    walker->has_space = add_words(walker, MARKED, walker->buffers[MARKED].length, text, CONTROL, 0);
+}
+
+/* Count the words of the message for readers without scripts, in its first characters. */
+static void add_message(struct Walker *walker, struct Text text)
+{
+    text = take_chars(text, settings->max_message_chars - walker->message_chars);
+    walker->message_chars += count_chars(text);
+    while (text.start < text.end) {
+        int length = get_space_length(text.start, text.end);
+        if (!length) walker->message_words += walker->message_gap;
+        walker->message_gap = length > 0;
+        text.start += length ? length : 1;
+    }
+}
+
+static void add_text(struct Walker *walker, struct Text text, const struct Element *element)
+{
+    int is_collected = !element->is_hidden && element->is_watched, chars;
+    int is_current = is_collected && element->box == walker->box;
+    int is_preformatted = walker->buffers[BOX_FLAGS].data[element->box] & PREFORMATTED;
+    if (is_filled(text) && is_blank(text)) {
+        walker->has_gap = 1;
+        if (is_current && is_preformatted) add_text_without(walker, MARKED, text, CONTROL);
+        else walker->has_space = 1;
+        return;
+    }
+    walker->all_chars += count_chars(strip(text));
+    if (element->is_in_noscript) add_message(walker, text);
+    if (!is_collected) return;
+    if (!is_current) {
+        flush(walker);
+        walker->box = element->box;
+    }
+    walker->has_gap = add_words(walker, TEXTS, walker->text_start, text, NUL, walker->has_gap);
+    chars = count_word_chars(text);
+    walker->chars += chars;
+    if (element->is_in_link) walker->link_chars += chars;
+    if (is_preformatted) add_text_without(walker, MARKED, text, CONTROL);
+    else add_marked_words(walker, text);
+}
+
+/* ---- Records ---- */
+
+static void add_anchor(struct Walker *walker, struct Text target, int is_followed)
+{
+    add_string(walker, ANCHORS, target);
+    add_byte(walker, FOLLOWED, (byte)is_followed);
+}
+
+/* Return the text of a node, which must be freed; NULL if memory runs out. */
+static byte *get_text(struct Walker *walker, Node *node, struct Text *text)
+{
+    size_t length = 0;
+    byte *start = call->get_text(node, &length);
+    if (!start) walker->scan->failed = 1;
+    text->start = start;
+    text->end = start ? start + length : 0;
+    return start;
+}
+
+static void collect_text(struct Walker *walker, Node *node, int is_title)
+{
+    struct Text text;
+    byte *owned = get_text(walker, node, &text);
+    if (!owned) return;
+    if (is_title) {
+        add_words(walker, RECORD_VALUES, walker->buffers[RECORD_VALUES].length, text, NUL, 0);
+        add_byte(walker, RECORD_VALUES, 0);
+    } else {
+        text = take_chars(text, walker->data_chars_left);
+        walker->data_chars_left -= count_chars(text);
+        add_string(walker, RECORD_VALUES, text);
+    }
+    call->free_text(walker->document, owned);
+}
+
+/* Return whether a node is text, but only whitespace: that of HTML, or any. */
+static int is_blank_text(struct Walker *walker, Node *node, int is_of_html)
+{
+    struct Text text;
+    byte *owned;
+    if (call->get_type(node) != TEXT_NODE || !(owned = get_text(walker, node, &text))) return 0;
+    if (!is_of_html) text.start = skip_spaces(text);
+    while (text.start < text.end && is_html_space(*text.start)) text.start++;
+    call->free_text(walker->document, owned);
+    return text.start == text.end;
+}
+
+static int is_empty_link(struct Walker *walker, Node *node, const struct Attributes *attributes)
+{
+    Node *child = call->get_child(node);
+    while (child && is_blank_text(walker, child, 0)) child = call->get_next(child);
+    return !child && !is_filled(get(attributes, ARIA_LABEL)) && !is_filled(get(attributes, TITLE));
+}
+
+static int is_blank_element(struct Walker *walker, Node *node)
+{
+    Node *child = call->get_child(node);
+    while (child && (call->get_type(child) == COMMENT_NODE || is_blank_text(walker, child, 1)))
+        child = call->get_next(child);
+    return !child;
+}
+
+static void add_record(struct Walker *walker, int kind, const struct Attributes *attributes, const byte *names, int count)
+{
+    add_byte(walker, RECORD_KINDS, (byte)kind);
+    while (count--) add_string(walker, RECORD_VALUES, get(attributes, *names++));
+}
+
+static void add_word(struct Walker *walker, const char *word)
+{
+    add_string(walker, RECORD_VALUES, get_name_at((const byte *)word));
+}
+
+static const byte NEXT_OR_PREV[] = "next\0prev\0";
+static const byte META_VALUES[] = {CONTENT_VALUE, NAME, HTTP_EQUIV, PROPERTY}, LINK_VALUES[] = {HREF, REL, TYPE};
+static const byte IMAGE_VALUES[] = {SRC, ALT, CONTENT_VALUE}, SCRIPT_VALUES[] = {TYPE}, BLANK_VALUES[] = {ID};
+
+static void collect_head(struct Walker *walker, Node *node, int tag, const struct Attributes *attributes, const struct Element *element)
+{
+    if (tag == LINK_TAG && has(attributes, HREF)) {
+        add_record(walker, LINK_RECORD, attributes, LINK_VALUES, 3);
+        if (has_token(get(attributes, REL), NEXT_OR_PREV)) add_anchor(walker, get(attributes, HREF), 1);
+    } else if (tag == META && has(attributes, CONTENT_VALUE)) {
+        add_record(walker, META_RECORD, attributes, META_VALUES, 4);
+        add_word(walker, element->is_in_noscript ? "noscript" : "");
+    } else if (tag == BASE && !walker->buffers[BASE_VALUE].length && has(attributes, HREF)) {
+        add_string(walker, BASE_VALUE, get(attributes, HREF));
+    } else if (tag == TITLE_TAG && (walker->titles == 0 || (walker->titles == 1 && !element->is_in_svg))) {
+        walker->titles = element->is_in_svg ? 1 : 2;
+        add_byte(walker, RECORD_KINDS, TITLE_RECORD);
+        collect_text(walker, node, 1);
+        add_word(walker, element->is_in_svg ? "svg" : "");
+    }
+}
+
+static void collect(struct Walker *walker, Node *node, const struct Tag *tag, const struct Attributes *attributes, const struct Element *element)
+{
+    int is_filled_tag = tag->flags & FILLED || (tag->flags & FILLED_WITH_ID && has(attributes, ID));
+    switch (tag->special) {
+    case A: case AREA:
+        if (has(attributes, HREF))
+            add_anchor(walker, get(attributes, HREF), !has_token(get(attributes, REL), (const byte *)"nofollow\0"));
+        break;
+    case IFRAME: case FRAME:
+        if (has(attributes, SRC))
+            add_anchor(walker, get(attributes, is_filled(get(attributes, HREF)) ? HREF : SRC), 1);
+        break;
+    case IMG:
+        add_record(walker, IMAGE_RECORD, attributes, IMAGE_VALUES, 3);
+        break;
+    case SCRIPT:
+        if (has(attributes, SRC) || walker->data_chars_left <= 0) break;
+        add_record(walker, SCRIPT_RECORD, attributes, SCRIPT_VALUES, 1);
+        collect_text(walker, node, 0);
+        break;
+    case INPUT:
+        if (is_one_of_lower(get(attributes, TYPE), (const byte *)"password\0")) walker->scan->signs |= PASSWORD_FIELD;
+        break;
+    case BODY:
+        walker->is_in_body = 1;
+        break;
+    default:
+        if (!contains(walker->ignored, node) && (!walker->watched.sorted || contains(walker->watched, node)))
+            collect_head(walker, node, tag->special, attributes, element);
+        if (is_filled_tag && is_blank_element(walker, node)) add_record(walker, BLANK_RECORD, attributes, BLANK_VALUES, 1);
+    }
+}
+
+/* ---- Elements ---- */
+
+static int add_box(struct Walker *walker, int tag, struct Text classes, int parent, int flags)
+{
+    add_byte(walker, BOX_TAGS, (byte)tag);
+    add_integer(walker, BOX_PARENTS, parent);
+    add_integer(walker, BOX_ENDS, 0);
+    add_byte(walker, BOX_FLAGS, (byte)flags);
+    add_string(walker, BOX_CLASSES, classes);
+    return get_box_count(walker) - 1;
+}
+
+static void open_box(struct Walker *walker, const struct Tag *tag, const struct Attributes *attributes, struct Element *element)
+{
+    int name, is_first = 1, flags = walker->buffers[BOX_FLAGS].data[element->box] & ~PREFORMATTED;
+    if (tag->flags & CONTENT_TAG) flags |= CONTENT;
+    if (tag->flags & BOILERPLATE_TAG || (tag->special == HEADER && !(flags & CONTENT))) flags |= BOILERPLATE;
+    if (is_one_of_lower(get(attributes, ROLE), settings->boilerplate_roles)) flags |= BOILERPLATE;
+    if (tag->flags & PREFORMATTED_TAG) flags |= PREFORMATTED;
+    element->box = element->own_box = add_box(walker, (int)(tag - tags), get(attributes, CLASS), element->box, flags);
+    for (name = ID; name <= ITEMTYPE; name++) {
+        if (!is_filled(get(attributes, name))) continue;
+        if (!is_first) add_byte(walker, BOX_HINTS, ' ');
+        add_text_without(walker, BOX_HINTS, get(attributes, name), NUL);
+        is_first = 0;
+    }
+    add_byte(walker, BOX_HINTS, 0);
+}
+
+/* Add the class of a code element, which names its language, to the hints of the last box. */
+static void add_hint(struct Walker *walker, struct Text classes)
+{
+    struct Buffer *hints = &walker->buffers[BOX_HINTS];
+    size_t start = --hints->length; /* without the NUL */
+    struct Text all;
+    while (start && hints->data[start - 1]) start--;
+    add_byte(walker, BOX_HINTS, ' ');
+    add_text_without(walker, BOX_HINTS, classes, NUL);
+    all.start = hints->data + start;
+    all.end = hints->data + hints->length;
+    all = strip(all);
+    hints->length = start;
+    add_string(walker, BOX_HINTS, all); /* moves it within the buffer, which is large enough */
+}
+
+static void add_pointer(struct Walker *walker, int box, int kind, int target)
+{
+    add_integer(walker, POINTERS, get_integer_count(walker, LINE_BOXES));
+    add_integer(walker, POINTERS, box);
+    add_integer(walker, POINTERS, kind);
+    add_integer(walker, POINTERS, target);
+}
+
+static void open_mark(struct Walker *walker, struct Element *element, int anchor, u32 start, u32 end)
+{
+    struct Mark *mark = (struct Mark *)(void *)reserve(walker, &walker->open_marks, sizeof *mark);
+    if (!mark) return;
+    mark->anchor = anchor;
+    mark->start = (byte)start;
+    mark->end = (byte)end;
+    walker->open_marks.length += sizeof *mark;
+    walker->pending++;
+    element->has_mark = 1;
+}
+
+static void open_inline(struct Walker *walker, Node *node, const struct Tag *tag, const struct Attributes *attributes, struct Element *element)
+{
+    int is_link = tag->special == A && has(attributes, HREF), number = get_anchor_count(walker);
+    if (is_link) {
+        element->is_in_link = 1;
+        if (!is_empty_link(walker, node, attributes)) {
+            int is_alternate = has_token(get(attributes, REL), (const byte *)"alternate\0");
+            int is_translation = is_alternate && is_filled(get(attributes, HREFLANG));
+            add_pointer(walker, element->box, is_translation ? TRANSLATION : LINK, number);
+        }
+    } else if (tag->special == IMG) {
+        add_pointer(walker, element->box, IMAGE, (int)walker->buffers[RECORD_KINDS].length);
+    }
+    if (walker->buffers[BOX_FLAGS].data[element->box] & PREFORMATTED) {
+        if (tag->special == CODE && element->box == get_box_count(walker) - 1 && is_filled(get(attributes, CLASS)))
+            add_hint(walker, get(attributes, CLASS));
+    } else if (is_link) {
+        open_mark(walker, element, number, settings->link_marks[0], settings->link_marks[2]);
+    } else if (tag->flags >> 16) {
+        open_mark(walker, element, -1, tag->flags >> 16 & 0xFF, tag->flags >> 24);
+    }
+}
+
+static void open_element(struct Walker *walker, Node *node, int depth)
+{
+    const struct Tag *tag = find_tag(node);
+    struct Element *outer, *element;
+    struct Attributes attributes;
+    int is_hidden, is_watched;
+    read_attributes(node, &attributes);
+    is_hidden = is_hidden_by_attributes(&attributes) || contains(walker->ignored, node);
+    is_watched = contains(walker->watched, node);
+    if (tag == tags && !is_hidden && !is_watched) return;
+    element = (struct Element *)(void *)reserve(walker, &walker->elements, sizeof *element);
+    if (!element) return;
+    outer = element - 1;
+    *element = *outer;
+    element->depth = depth;
+    element->own_box = element->root_chars = -1;
+    element->has_mark = 0;
+    element->is_hidden |= is_hidden || tag->flags & HIDDEN;
+    element->is_watched |= is_watched;
+    element->is_in_noscript |= tag->special == NOSCRIPT;
+    element->is_in_svg |= tag->special == SVG;
+    if (tag->special == BR) flush(walker);
+    if (!element->is_hidden) {
+        if (tag->flags & BLOCK) {
+            open_box(walker, tag, &attributes, element);
+        } else if (element->is_watched != outer->is_watched) {
+            struct Attributes none;
+            none.present = 0;
+            open_box(walker, tags, &none, element);
+        }
+        if (walker->scan->failed) return;
+        if (element->is_watched) open_inline(walker, node, tag, &attributes, element);
+    }
+    if (element->is_in_noscript && !outer->is_in_noscript) {
+        walker->message_chars = walker->message_words = 0;
+        walker->message_gap = 1;
+    }
+    if (tag->flags & BLOCK && tag->special != BODY && is_one_of(get(&attributes, ID), settings->root_ids)) {
+        element->root_chars = walker->all_chars;
+        element->root_anchors = get_anchor_count(walker);
+    }
+    collect(walker, node, tag, &attributes, element);
+    walker->elements.length += sizeof *element;
+}
+
+static void close_element(struct Walker *walker)
+{
+    const struct Element *element;
+    walker->elements.length -= sizeof *element;
+    element = (const struct Element *)(void *)(walker->elements.data + walker->elements.length);
+    if (element->own_box >= 0) ((int *)(void *)walker->buffers[BOX_ENDS].data)[element->own_box] = get_box_count(walker);
+    if (element->has_mark) {
+        byte end = get_mark(walker, get_mark_count(walker) - 1)->end;
+        walker->open_marks.length -= sizeof(struct Mark);
+        if (walker->pending) walker->pending--;
+        else add_byte(walker, MARKED, end);
+    }
+    if (element->root_chars >= 0 && walker->all_chars - element->root_chars <= settings->max_root_chars
+        && get_anchor_count(walker) == element->root_anchors)
+        walker->scan->signs |= EMPTY_ROOT;
+    if (element->is_in_noscript && walker->is_in_body && walker->message_words >= settings->min_message_words)
+        walker->scan->signs |= NOSCRIPT_MESSAGE;
+}
+
+static void visit(struct Walker *walker, Node *node, int depth)
+{
+    struct Text text;
+    byte *owned;
+    int type = call->get_type(node);
+    if (type == ELEMENT_NODE) open_element(walker, node, depth);
+    if (type != TEXT_NODE || !(owned = get_text(walker, node, &text))) return;
+    add_text(walker, text, (struct Element *)(void *)(walker->elements.data + walker->elements.length) - 1);
+    call->free_text(walker->document, owned);
+}
+
+static void walk(struct Walker *walker, Node *root)
+{
+    Node *node = root, *other;
+    int depth = 1;
+    for (;;) {
+        visit(walker, node, depth);
+        if (walker->scan->failed) return;
+        if ((other = call->get_child(node))) {
+            node = other;
+            depth++;
+            continue;
+        }
+        for (;;) {
+            if (((struct Element *)(void *)(walker->elements.data + walker->elements.length) - 1)->depth == depth)
+                close_element(walker);
+            if (node == root || walker->scan->failed) return;
+            if ((other = call->get_next(node))) break;
+            node = call->get_parent(node);
+            depth--;
+        }
+        node = other;
+    }
+}
+
+/* Scan a tree; return whether there was memory for it. The result must be freed in any case.
+   watched: NULL for all elements. Both lists of nodes must be sorted. */
+int scan_tree(Node *root, Node *const *ignored, size_t ignored_count, Node *const *watched, size_t watched_count, struct Scan *scan)
+{
+    struct Attributes attributes;
+    struct Walker state, *walker = &state;
+    struct Element *outermost;
+    clear(scan, sizeof *scan);
+    clear(walker, sizeof *walker);
+    walker->scan = scan;
+    walker->buffers = scan->buffers;
+    walker->ignored.sorted = ignored;
+    walker->ignored.count = ignored_count;
+    walker->watched.sorted = watched;
+    walker->watched.count = watched_count;
+    walker->document = call->get_parent(root);
+    walker->box = -1;
+    walker->data_chars_left = settings->max_data_chars;
+    outermost = (struct Element *)(void *)reserve(walker, &walker->elements, sizeof *outermost);
+    if (!outermost) return 0;
+    clear(outermost, sizeof *outermost);
+    outermost->own_box = outermost->root_chars = -1;
+    outermost->is_watched = !watched;
+    walker->elements.length = sizeof *outermost;
+    add_box(walker, 0, no_text, 0, 0);
+    add_byte(walker, BOX_HINTS, 0);
+    read_attributes(root, &attributes);
+    add_string(walker, LANGUAGE, get(&attributes, is_filled(get(&attributes, LANG)) ? LANG : XML_LANG));
+    if (!scan->failed) walk(walker, root);
+    if (!scan->failed) flush(walker);
+    if (!scan->failed) *(int *)(void *)scan->buffers[BOX_ENDS].data = get_box_count(walker);
+    call->free(walker->elements.data);
+    call->free(walker->open_marks.data);
+    return !scan->failed;
+}
+
+void free_scan(struct Scan *scan)
+{
+    int at;
+    for (at = 0; at < BUFFERS; at++) {
+        call->free(scan->buffers[at].data);
+        scan->buffers[at].data = 0;
+    }
+}
+
+/* ---- The cost of a page, as html.py estimates it ---- */
+
+enum { MAX_NAMES = 1024 }; /* a power of two; a page with more than half as many names is left to Python */
+struct Opened { struct Text name; u32 flags; int count; };
+struct Names { struct Opened entries[MAX_NAMES]; int used; };
+
+/* Return the entry of a name in any case; NULL if there are too many names. */
+static struct Opened *find_name(struct Names *names, struct Text name)
+{
+    const byte *at;
+    u32 hash = 2166136261u;
+    for (at = name.start; at < name.end; at++) hash = (hash ^ lower(*at)) * 16777619u;
+    for (hash ^= hash >> 15;; hash++) {
+        struct Opened *entry = &names->entries[hash % MAX_NAMES];
+        struct Text other = entry->name;
+        if (!other.start) {
+            if (names->used++ >= MAX_NAMES / 2) return 0;
+            entry->name = name;
+            return entry;
+        }
+        if (other.end - other.start != name.end - name.start) continue;
+        for (at = name.start; at < name.end && lower(*at) == lower(*other.start); at++) other.start++;
+        if (at == name.end) return entry;
+    }
+}
+
+static void add_cost_tags(struct Names *names)
+{
+    struct Text name;
+    const u32 *flags = settings->cost_flags;
+    clear(names, sizeof *names);
+    for (name = get_name_at(settings->cost_tags); name.start < name.end; name = get_name_at(name.end + 1))
+        find_name(names, name)->flags = *flags++;
+}
+
+static const byte *find_byte(struct Text text, byte value)
+{
+    while (text.start < text.end && *text.start != value) text.start++;
+    return text.start < text.end ? text.start : 0;
+}
+
+static const byte *find_comment_end(struct Text text)
+{
+    for (; text.start + 2 < text.end; text.start++) {
+        const byte *at = text.start + 2;
+        if (text.start[0] != '-' || text.start[1] != '-') continue;
+        if (*at == '!' && at + 1 < text.end) at++;
+        if (*at == '>') return at + 1;
+    }
+    return 0;
+}
+
+/* Return the end of the start of an end tag; NULL if there is none. *is_foreign: whether only Python can tell, because
+   in any case some letters equal others that are not ASCII. */
+static const byte *find_raw_end(struct Text text, struct Text name, int *is_foreign)
+{
+    while ((text.start = find_byte(text, '<'))) {
+        const byte *at = ++text.start, *letter = name.start;
+        if (at == text.end || *at++ != '/') continue;
+        while (at < text.end && letter < name.end && lower(*at) == lower(*letter)) at++, letter++;
+        if (letter == name.end) return at;
+        if (at < text.end && *at >= 0x80) {
+            *is_foreign = 1;
+            return 0;
+        }
+    }
+    return 0;
+}
+
+static int is_letter(byte value) { return lower(value) >= 'a' && lower(value) <= 'z'; }
+
+/* Return the end of the attributes of a tag. */
+static const byte *skip_attributes(struct Text text)
+{
+    while (text.start < text.end && *text.start != '>') {
+        const byte *quote;
+        struct Text inner = text;
+        if (*text.start++ != '=') continue;
+        inner.start++;
+        inner.start = quote = skip_spaces(inner);
+        if (quote == text.end || (*quote != '"' && *quote != '\'')) continue;
+        inner.start++;
+        if ((inner.start = find_byte(inner, *quote))) text.start = inner.start + 1;
+    }
+    return text.start;
+}
+
+struct Cost { long long depth, formatting, foreign, steps, nodes, count; };
+
+static void open_name(struct Opened *entry, int change, struct Cost *cost)
+{
+    entry->count += change;
+    cost->depth += change;
+    if (entry->flags & FORMATTING) cost->formatting += change;
+    if (entry->flags & FOREIGN) cost->foreign += change;
+}
+
+/* Return how many bytes of a page can be parsed in bounded time and memory; -1 if Python must find out. */
+long long count_affordable_bytes(const byte *start, size_t length, long long max_tags)
+{
+    struct Cost cost;
+    struct Names names;
+    struct Text text;
+    clear(&cost, sizeof cost);
+    add_cost_tags(&names);
+    text.start = start;
+    text.end = start + length;
+    while ((text.start = find_byte(text, '<'))) {
+        const byte *tag = text.start;
+        struct Text name, rest = no_text, word;
+        int is_closing = 0, is_foreign = 0;
+        if (text.end - tag > 3 && tag[1] == '!' && tag[2] == '-' && tag[3] == '-') {
+            text.start = tag + 4;
+            if (!(text.start = find_comment_end(text))) break;
+        } else {
+            struct Opened *entry;
+            is_closing = text.end - tag > 1 && tag[1] == '/';
+            name.start = name.end = tag + 1 + is_closing;
+            text.start++;
+            if (name.start >= text.end || !is_letter(*name.start)) continue;
+            while (name.end < text.end && *name.end != '/' && *name.end != '>' && !get_space_length(name.end, text.end))
+                if (*name.end++ >= 0x80) return -1;
+            rest.start = text.start = name.end;
+            rest.end = text.start = skip_attributes(text);
+            if (!(entry = find_name(&names, name))) return -1;
+            if (is_closing) {
+                if (entry->count) open_name(entry, -1, &cost);
+            } else if (entry->flags & RAW) {
+                text.start = find_raw_end(text, name, &is_foreign);
+                if (is_foreign) return -1;
+                if (!text.start) break;
+            } else if (!(entry->flags & SHALLOW) && !(cost.foreign && is_filled(rest) && rest.end[-1] == '/')) {
+                open_name(entry, 1, &cost);
+            }
+        }
+        if (rest.end - rest.start > settings->many_attributes_chars && count_chars(rest) > settings->many_attributes_chars) {
+            long long words = 0;
+            while (take_word(&rest, &word)) words++;
+            cost.steps += words * words / 4;
+        }
+        cost.steps += cost.depth;
+        cost.nodes += cost.formatting;
+        cost.count += !is_closing;
+        if (cost.count > max_tags || cost.steps > settings->tree_steps || cost.nodes > settings->formatted_nodes)
+            return tag - start;
+    }
+    return (long long)length;
+}
+
+/* ---- The words of a text, as fingerprint.py has them ---- */
+
+static int is_unspaced(const byte *at, const byte *end)
+{
+    const u32 *range = settings->unspaced;
+    u32 character;
+    if (end - at < 3 || *at < 0xE3 || *at >= 0xF0) return 0;
+    character = (u32)(*at & 0xF) << 12 | (u32)(at[1] & 0x3F) << 6 | (at[2] & 0x3F);
+    while (*range && !(character >= range[0] && character <= range[1])) range += 2;
+    return *range > 0;
+}
+
+static int is_in_word(byte each) { return each >= 0x80 || is_letter(each) || (each >= '0' && each <= '9') || each == '_'; }
+
+/* Write the hash of each word of a text; return how many there are, at most `max_words`. */
+size_t hash_words(const byte *at, size_t length, u64 *hashes, size_t max_words)
+{
+    const byte *end = at + length;
+    size_t count = 0;
+    while (count < max_words) {
+        const byte *word;
+        while (at < end && !is_in_word(*at)) at++;
+        if (at == end) break;
+        word = at;
+        if (is_unspaced(at, end)) at += 3;
+        else while (at < end && is_in_word(*at) && !is_unspaced(at, end)) at++;
+        hashes[count++] = call->hash(word, (size_t)(at - word));
+    }
+    return count;
+}
+
+/* ---- Loading ---- */
+
+/* Take what Python defines, which it keeps as long as this library is used; return whether it fits. */
+int load(const struct Settings *given)
+{
+    struct Text name;
+    int at;
+    call = given->functions;
+    settings = given;
+    for (at = 0; at < 256; at++) kinds[at] = at == 0 ? NUL : at < 9 || (at > 13 && at < 28) ? CONTROL : at <= 32 ? SPACE : PLAIN;
+    kinds[0xC2] = kinds[0xE1] = kinds[0xE2] = kinds[0xE3] = LEAD;
+    tags[0].name = get_name_at((const byte *)"");
+    for (tag_count = 1, name = get_name_at(given->tags); is_filled(name); name = get_name_at(name.end + 1), tag_count++) {
+        if (tag_count == MAX_TAGS) return 0;
+        tags[tag_count].name = name;
+        tags[tag_count].flags = given->tag_flags[tag_count - 1];
+        for (at = OTHER_TAG; at < KINDS_OF_TAG; at++)
+            if (equals(name, special_tags[at].start, special_tags[at].length)) tags[tag_count].special = at;
+    }
+    return 1;
+}

@@ -1,0 +1,314 @@
+"""The compiled version of `scan_tree`, and of two loops over text; see compiled_scan.c.
+
+scripts/compile_reader.py makes the library, where there is a C compiler. Everything here works without it, in Python.
+`describe_reader` says which one is used. The library is loaded at the first use.
+"""
+
+import ctypes
+import sysconfig
+import zlib
+from array import array
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from selectolax.lexbor import LexborHTMLParser
+
+from crawler.core.page import fingerprint, scan
+from crawler.core.page.reader_choice import PYTHON, VARIABLE, is_python_chosen
+from crawler.core.page.scan import PageScan, Pointer, Record, RecordKind
+
+SOURCE = Path(__file__).with_suffix(".c")
+
+_MODULES = ("selectolax.lexbor", "xxhash._xxhash")
+# In the order of `Functions` in compiled_scan.c.
+_LEXBOR_FUNCTIONS = (
+    "lexbor_realloc",
+    "lexbor_free",
+    "lxb_dom_node_first_child_noi",
+    "lxb_dom_node_next_noi",
+    "lxb_dom_node_parent_noi",
+    "lxb_dom_node_type_noi",
+    "lxb_dom_node_tag_id_noi",
+    "lxb_dom_element_qualified_name",
+    "lxb_dom_element_first_attribute_noi",
+    "lxb_dom_element_next_attribute_noi",
+    "lxb_dom_attr_qualified_name",
+    "lxb_dom_attr_value_noi",
+    "lxb_dom_node_text_content",
+    "lxb_dom_document_destroy_text_noi",
+)
+_TAG_FLAGS = (
+    scan.BLOCK_TAGS,
+    scan.HIDDEN_TAGS,
+    scan.BOILERPLATE_TAGS,
+    scan.CONTENT_TAGS,
+    scan.PREFORMATTED_TAGS,
+    scan.FILLED_TAGS,
+    scan.FILLED_TAGS_WITH_ID,
+)
+_TAGS = sorted(scan.OPENED_TAGS)
+_BOX_TAGS = ("", *_TAGS)
+_VALUE_COUNTS: dict[int, int] = {
+    RecordKind.TITLE: 2,
+    RecordKind.META: 5,
+    RecordKind.LINK: 3,
+    RecordKind.IMAGE: 3,
+    RecordKind.SCRIPT: 2,
+    RecordKind.BLANK: 1,
+}
+_BYTE_BUFFERS, _INTEGER_BUFFERS, _STRING_BUFFERS = 4, 6, 8
+_BUFFERS = _BYTE_BUFFERS + _INTEGER_BUFFERS + _STRING_BUFFERS
+_Scan = ctypes.c_size_t * (3 * _BUFFERS + 2)  # the address, length and size of each buffer; then signs and failure
+_new_pointer: Callable[[Collection[int]], Pointer] = partial(tuple.__new__, Pointer)
+_new_record: Callable[[Collection[Any]], Record] = partial(tuple.__new__, Record)
+
+_SAMPLE = """<html lang=en><title> A\0 page</title><meta name=robots content=noindex><base href=/b>
+<link rel=next href=2><script>let a = "b"</script>
+<body><nav id=n role=Search><a href=/x rel="nofollow">one <b>two</b></a></nav>
+<main><h1>Two\t words\3</h1><p class=c>text<br>more <em>of\xa0it</em> \u65e5\u672c<img src=i alt=t>
+<a href=y hreflang=de rel=Alternate>z</a>
+<pre><code class=language-c>int  a;\n</code></pre><div hidden>no</div><div style="Display : none">no</div><ul id=e></ul>
+<div id=root></div><noscript>Please turn on your scripts</noscript><input type=password><svg><title>s</title></svg>"""
+
+
+class _Settings(ctypes.Structure):
+    _fields_ = (
+        ("functions", ctypes.c_void_p),
+        *((name, ctypes.c_char_p) for name in ("tags", "root_ids", "boilerplate_roles", "link_marks")),
+        ("tag_flags", ctypes.c_void_p),
+        ("cost_tags", ctypes.c_char_p),
+        ("cost_flags", ctypes.c_void_p),
+        *((name, ctypes.c_int) for name in ("max_root_chars", "min_message_words", "max_message_chars")),
+        *(
+            (name, ctypes.c_int)
+            for name in ("max_data_chars", "tree_steps", "formatted_nodes", "many_attributes_chars")
+        ),
+        ("unspaced", ctypes.c_void_p),
+    )
+
+
+class _Unusable(Exception):
+    """The library cannot be used. The message says why, after "Python, because"."""
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Which version reads pages. library: None if it is not loaded.  problem: why it is not used; None if not known."""
+
+    library: ctypes.CDLL | None = None
+    problem: str | None = None
+    kept: object = None  # what the library refers to
+
+
+_reader = _Reader()
+
+
+def forget_library() -> None:
+    """Decide anew which version to use, at the next page."""
+    _reader.library = _reader.problem = None
+
+
+def describe_reader() -> str:
+    """Return which version reads pages: "compiled", or "Python, because ..."."""
+    return "compiled" if _load() is not None else f"Python, because {_reader.problem}"
+
+
+def scan_tree(
+    tree: LexborHTMLParser, *, ignored: Collection[int] = (), watched: Collection[int] | None = None
+) -> PageScan:
+    """Do the same as `scan.scan_tree`, in a fraction of the time where there is a library."""
+    library, root = _load(), tree.root
+    if library is None or root is None:
+        return scan.scan_tree(tree, ignored=ignored, watched=watched)
+    return _scan(library, root.mem_id, ignored, watched)
+
+
+def count_affordable_chars(source: str) -> int:
+    """Do the same as `html.count_affordable_chars`."""
+    from crawler.core.page import html  # noqa: PLC0415  it imports this module
+
+    if len(source) <= html.FREE_CHARS and source.count("<") <= html.FREE_TAGS:
+        return len(source)
+    library = _load()
+    if library is None:
+        return html.count_affordable_chars(source)
+    data = source.encode("utf-8", "surrogatepass")
+    max_tags = (html.READING_BYTES - html.BYTES_PER_CHAR * len(source)) // html.BYTES_PER_TAG
+    count: int = library.count_affordable_bytes(data, len(data), max_tags)
+    if count < 0:
+        return html.count_affordable_chars(source)
+    return len(source) if count == len(data) else len(data[:count].decode("utf-8", "surrogatepass"))
+
+
+def hash_words(text: str) -> NDArray[np.uint64] | None:
+    """Return the hashes of the first MAX_WORDS words of a lowercase text, see `fingerprint.split_text_words`.
+
+    Returns None if there is no library.
+    """
+    library = _load()
+    if library is None:
+        return None
+    data = (text if text.isascii() else fingerprint.NON_ASCII_SEPARATOR.sub(" ", text)).encode()
+    hashes = np.empty(min(len(data) // 2 + 1, fingerprint.MAX_WORDS), dtype=np.uint64)
+    return hashes[: library.hash_words(data, len(data), hashes.ctypes.data, len(hashes))]
+
+
+def _load() -> ctypes.CDLL | None:
+    """Load the library, unless it is loaded or cannot be used."""
+    if _reader.library is None and _reader.problem is None:
+        try:
+            library, _reader.kept = _open_library()
+            _check(library)
+            _reader.library = library
+        except _Unusable as error:
+            _reader.problem = str(error)
+    return _reader.library
+
+
+def get_library_path() -> Path:
+    """Return where scripts/compile_reader.py puts the library.
+
+    The checksum ensures that a library of another source is never loaded.
+    """
+    checksum = zlib.crc32(SOURCE.read_bytes())
+    return SOURCE.with_suffix(f".{checksum:08x}.{sysconfig.get_platform()}.so")
+
+
+def _open_library() -> tuple[ctypes.CDLL, object]:
+    if is_python_chosen():
+        raise _Unusable(f"{VARIABLE} is {PYTHON}")
+    path = get_library_path()
+    if not path.exists():
+        raise _Unusable("no C compiler was found when recrawl was installed")
+    try:
+        library = ctypes.CDLL(str(path))
+        symbols, hashes = (ctypes.CDLL(import_module(name).__file__) for name in _MODULES)
+        functions = [getattr(symbols, name) for name in _LEXBOR_FUNCTIONS] + [hashes.XXH3_64bits]
+    except (OSError, AttributeError) as error:
+        raise _Unusable(f"the compiled version cannot be loaded: {error}") from error
+    from crawler.core.page import html  # noqa: PLC0415  it imports this module
+
+    addresses = (ctypes.c_void_p * len(functions))(*(ctypes.cast(function, ctypes.c_void_p) for function in functions))
+    tag_flags = array("I", [_get_flags(tag, _TAG_FLAGS) | _get_marks(tag) for tag in _TAGS])
+    cost_sets = (html._FORMATTING, html._SHALLOW, html._RAW, ("svg", "math"))  # noqa: SLF001
+    cost_tags = sorted(frozenset().union(*cost_sets))
+    cost_flags = array("I", [_get_flags(tag, cost_sets) for tag in cost_tags])
+    unspaced = array("I", [*(ord(each) for each in fingerprint.UNSPACED if each != "-"), 0])
+    settings = _Settings(
+        ctypes.cast(addresses, ctypes.c_void_p),
+        _join(_TAGS),
+        _join(scan.ROOT_IDS),
+        _join(scan.BOILERPLATE_ROLES),
+        "".join(scan.LINK_MARKS).encode(),
+        tag_flags.buffer_info()[0],
+        _join(cost_tags),
+        cost_flags.buffer_info()[0],
+        scan.MAX_ROOT_CHARS,
+        scan.MIN_MESSAGE_WORDS,
+        scan.MAX_MESSAGE_CHARS,
+        scan.MAX_DATA_CHARS,
+        html.TREE_STEPS,
+        html.FORMATTED_NODES,
+        html.MANY_ATTRIBUTES_CHARS,
+        unspaced.buffer_info()[0],
+    )
+    _declare(library)
+    if not library.load(ctypes.byref(settings)):
+        raise _Unusable("the compiled version has no room for all tags")
+    return library, (settings, addresses, functions, tag_flags, cost_flags, unspaced)
+
+
+def _declare(library: ctypes.CDLL) -> None:
+    address, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_longlong
+    library.scan_tree.argtypes = (address, address, size, address, size, address)
+    library.free_scan.argtypes = (address,)
+    library.free_scan.restype = None
+    library.count_affordable_bytes.argtypes = (ctypes.c_char_p, size, number)
+    library.count_affordable_bytes.restype = number
+    library.hash_words.argtypes = (ctypes.c_char_p, size, address, size)
+    library.hash_words.restype = size
+
+
+def _get_flags(tag: str, sets: Collection[Collection[str]]) -> int:
+    return sum(1 << bit for bit, tags in enumerate(sets) if tag in tags)
+
+
+def _get_marks(tag: str) -> int:
+    start, end = scan.MARKS.get(tag, ("\0", "\0"))
+    return ord(start) << 16 | ord(end) << 24
+
+
+def _join(names: Collection[str]) -> bytes:
+    return "".join(f"{name}\0" for name in names).encode()
+
+
+def _check(library: ctypes.CDLL) -> None:
+    """Compare both versions on a small page."""
+    tree = LexborHTMLParser(_SAMPLE)
+    if tree.root is None or _scan(library, tree.root.mem_id, (), None) != scan.scan_tree(tree):
+        raise _Unusable("the compiled version reads a sample page differently")
+
+
+def _scan(library: ctypes.CDLL, root: int, ignored: Collection[int], watched: Collection[int] | None) -> PageScan:
+    found = _Scan()
+    # No node has the number 0. It makes the address of an empty list differ from that of no list, which is 0.
+    nodes = [array("Q", () if numbers is None else (0, *sorted(numbers))) for numbers in (ignored, watched)]
+    try:
+        if not library.scan_tree(root, *chain(*((each.buffer_info()) for each in nodes)), found):
+            raise MemoryError
+        numbers = found[:]
+        buffers = [ctypes.string_at(numbers[at], numbers[at + 1]) for at in range(0, 3 * _BUFFERS, 3)]
+    finally:
+        library.free_scan(found)
+    return _build_scan(buffers, numbers[3 * _BUFFERS])
+
+
+def _build_scan(buffers: list[bytes], signs: int) -> PageScan:
+    bytes_end = _BYTE_BUFFERS + _INTEGER_BUFFERS
+    box_tags, box_flags, followed, kinds = buffers[:_BYTE_BUFFERS]
+    parents, ends, line_boxes, chars, link_chars, pointers = map(_read_integers, buffers[_BYTE_BUFFERS:bytes_end])
+    classes, hints, texts, marked, anchors, values, base, language = map(_split, buffers[bytes_end:])
+    return PageScan(
+        box_tags=[_BOX_TAGS[number] for number in box_tags],
+        box_parents=parents,
+        box_ends=ends,
+        box_flags=list(box_flags),
+        box_classes=classes,
+        box_hints=hints,
+        line_boxes=line_boxes,
+        line_chars=chars,
+        line_link_chars=link_chars,
+        texts=texts,
+        marked=marked,
+        pointers=list(map(_new_pointer, zip(*[iter(pointers)] * 4, strict=True))),
+        anchors=anchors,
+        followed=list(followed),
+        records=list(_build_records(kinds, values)),
+        base=base[0] if base else None,
+        language=language[0],
+        signs=signs,
+    )
+
+
+def _read_integers(data: bytes) -> list[int]:
+    return memoryview(data).cast("i").tolist()
+
+
+def _split(data: bytes) -> list[str]:
+    """Split a buffer into its strings, each of which ends with a NUL."""
+    strings = data.decode("utf-8", "replace").split("\0")
+    strings.pop()
+    return strings
+
+
+def _build_records(kinds: bytes, values: list[str]) -> Iterator[Record]:
+    rest = iter(values)
+    for kind in kinds:
+        yield _new_record((kind, tuple(islice(rest, _VALUE_COUNTS[kind]))))
