@@ -1,6 +1,6 @@
 """Versions of a page: the digests used to compare them, and the Snapshot with the content."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -10,9 +10,11 @@ from crawler.core.page.content import PageContent, extract_content, restore_line
 from crawler.core.page.document import DocumentReader, PickledAsCall
 from crawler.core.page.fingerprint import Fingerprint, compute_digest, compute_fingerprint
 from crawler.core.page.html import parse_html
+from crawler.core.page.main_content import build_content_text, choose_content
 from crawler.core.page.media_type import detect_kind
 from crawler.core.page.metadata import read_metadata
 from crawler.core.page.outline import BlockList, extract_blocks
+from crawler.core.page.scan import PageScan
 from crawler.core.page.selectors import FULL_VIEW, View
 
 
@@ -92,11 +94,13 @@ def parse_body(
     with_blocks: bool = True,
     view: View = FULL_VIEW,
     reader: DocumentReader | None = None,
+    shared: Container[int] = (),
 ) -> Parsed:
     """Parse a body and compute its digests and its fingerprint. This is the expensive part of a visit.
 
     with_blocks: whether to extract blocks.  view: the parts to compare; the digests always cover the whole body.
     reader: reads this body instead, as a non-HTML document; its exceptions are passed on.
+    shared: hashes of lines that other pages of the domain have, see `choose_content`.
     """
     markup = parse_html(body, content_type) if reader is None and detect_kind(body, content_type) == "html" else None
     read = partial(extract_content, body, url=url, content_type=content_type, markup=markup, reader=reader)
@@ -114,12 +118,20 @@ def parse_body(
     )
     split = partial(extract_blocks, body, content, url=url, content_type=content_type, markup=markup, reader=reader)
     blocks = split(view=view) if with_blocks else ()
-    # Only the digests of the text and the descriptions are needed.
-    if markup is None:
-        short = replace(content, text="", images_and_meta="", reading=content.main)
-    else:
-        main = restore_line_breaks(markup.scan, content.main)
-        short = replace(
-            content, text="", images_and_meta="", main=main, metadata=read_metadata(markup.scan), reading=main
-        )
+    short = replace(content, text="", images_and_meta="")  # only the digests of these two are needed
+    short = replace(short, reading=content.main) if markup is None else _add_reading(short, markup.scan, shared)
     return Parsed(short, version, blocks)
+
+
+def _add_reading(content: PageContent, scan: PageScan, shared: Container[int]) -> PageContent:
+    """Add the content text and the metadata, and the line breaks of preformatted text in the main text."""
+    main = restore_line_breaks(scan, content.main)
+    chosen = choose_content(scan, title=content.title, shared=shared)
+    reading = build_content_text(scan, chosen)
+    return replace(
+        content,
+        main=main,
+        reading=main if reading == main else reading,  # one string takes half the time to send to another process
+        confidence=chosen.confidence,
+        metadata=read_metadata(scan),
+    )
