@@ -18,8 +18,9 @@ import numpy as np
 
 from crawler.core.http.urls import Url
 from crawler.core.page.content import PageContent
-from crawler.core.page.fingerprint import compute_digest, hash_shingles, hash_text, split_text_words
+from crawler.core.page.fingerprint import compute_digest, hash_text, mix_shingles
 from crawler.core.page.snapshot import Parsed, parse_body
+from crawler.core.page.text_words import hash_each, split_text_words
 
 HORIZON = 100.0  # number of further visits after which a visit counts 37%
 DEFERRED_VISITS = 5.0  # the same for a deferred template, so that two pages with new text resume it
@@ -244,7 +245,7 @@ def sample_text(content: PageContent, body: bytes, *, url: Url) -> Sample:
             break
     if len(words) == 2 * len(LINE_END):
         return (int.from_bytes(compute_digest(body)[:4], "big"),)
-    hashes = np.unique(hash_shingles(words) >> TO_32_BITS)
+    hashes = np.unique(mix_shingles(hash_each(words)) >> TO_32_BITS)
     return tuple(hashes[:SAMPLE_SIZE].tolist())
 
 

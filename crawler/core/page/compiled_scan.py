@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from selectolax.lexbor import LexborHTMLParser
 
-from crawler.core.page import fingerprint, scan
+from crawler.core.page import page_cost, scan, text_words
 from crawler.core.page.reader_choice import PYTHON, VARIABLE, is_python_chosen
 from crawler.core.page.scan import PageScan, Pointer, Record, RecordKind
 
@@ -131,32 +131,28 @@ def scan_tree(
 
 
 def count_affordable_chars(source: str) -> int:
-    """Do the same as `html.count_affordable_chars`."""
-    from crawler.core.page import html  # noqa: PLC0415  it imports this module
-
-    if len(source) <= html.FREE_CHARS and source.count("<") <= html.FREE_TAGS:
+    """Do the same as `page_cost.count_affordable_chars`."""
+    if len(source) <= page_cost.FREE_CHARS and source.count("<") <= page_cost.FREE_TAGS:
         return len(source)
     library = _load()
     if library is None:
-        return html.count_affordable_chars(source)
+        return page_cost.count_affordable_chars(source)
     data = source.encode("utf-8", "surrogatepass")
-    max_tags = (html.READING_BYTES - html.BYTES_PER_CHAR * len(source)) // html.BYTES_PER_TAG
+    max_tags = (page_cost.READING_BYTES - page_cost.BYTES_PER_CHAR * len(source)) // page_cost.BYTES_PER_TAG
     count: int = library.count_affordable_bytes(data, len(data), max_tags)
     if count < 0:
-        return html.count_affordable_chars(source)
+        return page_cost.count_affordable_chars(source)
     return len(source) if count == len(data) else len(data[:count].decode("utf-8", "surrogatepass"))
 
 
-def hash_words(text: str) -> NDArray[np.uint64] | None:
-    """Return the hashes of the first MAX_WORDS words of a lowercase text, see `fingerprint.split_text_words`.
-
-    Returns None if there is no library.
-    """
+def hash_words(text: str, *, max_words: int) -> NDArray[np.uint64]:
+    """Return the 64-bit hash of each of the first words of a text; for the words, see `split_text_words`."""
     library = _load()
     if library is None:
-        return None
-    data = (text if text.isascii() else fingerprint.NON_ASCII_SEPARATOR.sub(" ", text)).encode()
-    hashes = np.empty(min(len(data) // 2 + 1, fingerprint.MAX_WORDS), dtype=np.uint64)
+        return text_words.hash_each(text_words.split_text_words(text)[:max_words])
+    text = text.lower()
+    data = (text if text.isascii() else text_words.NON_ASCII_SEPARATOR.sub(" ", text)).encode()
+    hashes = np.empty(min(len(data) // 2 + 1, max_words), dtype=np.uint64)
     return hashes[: library.hash_words(data, len(data), hashes.ctypes.data, len(hashes))]
 
 
@@ -193,14 +189,12 @@ def _open_library() -> tuple[ctypes.CDLL, object]:
         functions = [getattr(symbols, name) for name in _LEXBOR_FUNCTIONS] + [hashes.XXH3_64bits]
     except (OSError, AttributeError) as error:
         raise _Unusable(f"the compiled version cannot be loaded: {error}") from error
-    from crawler.core.page import html  # noqa: PLC0415  it imports this module
-
     addresses = (ctypes.c_void_p * len(functions))(*(ctypes.cast(function, ctypes.c_void_p) for function in functions))
     tag_flags = array("I", [_get_flags(tag, _TAG_FLAGS) | _get_marks(tag) for tag in _TAGS])
-    cost_sets = (html._FORMATTING, html._SHALLOW, html._RAW, ("svg", "math"))  # noqa: SLF001
+    cost_sets = (page_cost.FORMATTING_TAGS, page_cost.SHALLOW_TAGS, page_cost.RAW_TAGS, ("svg", "math"))
     cost_tags = sorted(frozenset().union(*cost_sets))
     cost_flags = array("I", [_get_flags(tag, cost_sets) for tag in cost_tags])
-    unspaced = array("I", [*(ord(each) for each in fingerprint.UNSPACED if each != "-"), 0])
+    unspaced = array("I", [*(ord(each) for each in text_words.UNSPACED if each != "-"), 0])
     settings = _Settings(
         ctypes.cast(addresses, ctypes.c_void_p),
         _join(_TAGS),
@@ -214,9 +208,9 @@ def _open_library() -> tuple[ctypes.CDLL, object]:
         scan.MIN_MESSAGE_WORDS,
         scan.MAX_MESSAGE_CHARS,
         scan.MAX_DATA_CHARS,
-        html.TREE_STEPS,
-        html.FORMATTED_NODES,
-        html.MANY_ATTRIBUTES_CHARS,
+        page_cost.TREE_STEPS,
+        page_cost.FORMATTED_NODES,
+        page_cost.MANY_ATTRIBUTES_CHARS,
         unspaced.buffer_info()[0],
     )
     _declare(library)

@@ -1,13 +1,14 @@
 """Fingerprints that measure how much two texts differ, and digests that show whether two bodies are equal."""
 
-import re
 import warnings
 from hashlib import blake2b
 from typing import NewType
 
 import numpy as np
 from numpy.typing import NDArray
-from xxhash import xxh3_64_digest, xxh3_64_intdigest
+from xxhash import xxh3_64_intdigest
+
+from crawler.core.page.compiled_scan import hash_words
 
 with warnings.catch_warnings(action="ignore", category=SyntaxWarning):  # of invalid escapes in simhash
     from simhash import Simhash
@@ -21,14 +22,6 @@ MAX_CHARS = 2_000_000  # of the text, before it is split into words
 MAX_WORDS = 100_000  # hashing them takes 30 ms; further words do not count toward the fingerprint
 MAX_BYTE = 255
 
-# Each character of Chinese, Japanese and Korean scripts counts as a word, because most such texts have no spaces.
-UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_UNSPACED_CHAR = re.compile(f"[{UNSPACED}]")
-_WORD_OR_UNSPACED_CHAR = re.compile(rf"[^\W{UNSPACED}]+|[{UNSPACED}]")
-NON_ASCII_SEPARATOR = re.compile(rf"[^\w\x00-\x7f{UNSPACED}]")
-# The translation table that turns each ASCII separator into a space.
-_SPACED = bytes(byte if byte >= 0x80 or chr(byte).isalnum() or byte == ord("_") else ord(" ") for byte in range(256))
-
 
 def compute_fingerprint(text: str) -> Fingerprint | None:
     """Return the SimHash of a text's three-word shingles, weighted by frequency; None for an empty or blank text.
@@ -37,11 +30,12 @@ def compute_fingerprint(text: str) -> Fingerprint | None:
     is only punctuation. Source: Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002.
     """
     text = text[:MAX_CHARS]
-    words = split_text_words(text) or [word.encode("utf-8", "surrogatepass") for word in text.split()]
-    if not words:
+    words = hash_words(text, max_words=MAX_WORDS)
+    if not len(words):
+        words = np.array([hash_text(word) for word in text.split()[:MAX_WORDS]], dtype=np.uint64)
+    if not len(words):
         return None
-    del words[MAX_WORDS:]
-    hashes = hash_shingles(words)
+    hashes = mix_shingles(words)
     return Fingerprint(int.from_bytes(np.packbits(_count_set_bits(hashes) > len(hashes) / 2).tobytes()))
 
 
@@ -57,26 +51,15 @@ def _count_set_bits(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return np.asarray(np.sum(parts.view(np.uint8).reshape(-1, 64), axis=0, dtype=np.uint64))
 
 
-def split_text_words(text: str) -> list[bytes]:
-    r"""Return the lowercase words of a text in UTF-8, as the expression \w+ finds them, in half its time.
+def mix_shingles(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return a 64-bit hash of each run of SHINGLE_WORDS words, or of all together if there are fewer.
 
-    Each character in UNSPACED is a word.
+    words: their hashes, at least one.
     """
-    text = text.lower()
-    if not text.isascii():
-        if _UNSPACED_CHAR.search(text):
-            return [word.encode() for word in _WORD_OR_UNSPACED_CHAR.findall(text)]
-        text = NON_ASCII_SEPARATOR.sub(" ", text)
-    return text.encode().translate(_SPACED).split()
-
-
-def hash_shingles(words: list[bytes]) -> NDArray[np.uint64]:
-    """Return a 64-bit hash of each run of SHINGLE_WORDS words, or of all words together if there are fewer."""
-    each = np.frombuffer(b"".join(map(xxh3_64_digest, words)), dtype=">u8").astype(np.uint64)
     width = min(SHINGLE_WORDS, len(words))
     mixed = np.zeros(len(words) - width + 1, dtype=np.uint64)
     for at in range(width):
-        mixed = (mixed ^ each[at : len(words) - width + 1 + at]) * _ODD
+        mixed = (mixed ^ words[at : len(words) - width + 1 + at]) * _ODD
         mixed ^= mixed >> _SHIFT  # makes the order of the words count
     return mixed
 

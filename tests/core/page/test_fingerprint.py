@@ -14,8 +14,9 @@ from crawler.core.page.fingerprint import (
     compute_digest,
     compute_fingerprint,
     count_distance_bits,
-    hash_shingles,
+    mix_shingles,
 )
+from crawler.core.page.text_words import hash_each
 
 VOCABULARY = [f"word{n}" for n in range(2000)]
 
@@ -57,7 +58,7 @@ def test_fingerprints_are_stable_across_releases() -> None:
 
 @given(st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=600))
 def test_fingerprint_equals_that_of_the_simhash_package(words: list[str]) -> None:
-    hashes = hash_shingles([word.encode() for word in words])
+    hashes = mix_shingles(hash_each([word.encode() for word in words]))
     features = [str(n) for n in range(len(hashes))]
     by_package = Simhash(
         features, hashfunc=lambda feature: int(hashes[int(feature)]).to_bytes(8) if feature != b"test" else b""
