@@ -91,7 +91,7 @@ async def texts(db: Database, domain: Domain, site: Site) -> dict[str, str]:
     for each in site.pages:
         version = await report.read_version(db, domain, Url(domain.root + each.removeprefix("/")))
         assert version is not None
-        found[each] = version.text
+        found[each] = version.content
     return found
 
 
@@ -100,12 +100,12 @@ async def test_json_lines_have_every_page_with_its_text(db: Database) -> None:
         data, done = await taken(db, domain, Format.JSONL)
         rows = [json.loads(line) for line in data.splitlines()]
 
-        assert {path(row["url"], site): row["text"] for row in rows} == await texts(db, domain, site)
+        assert {path(row["url"], site): row["content"] for row in rows} == await texts(db, domain, site)
     assert done.pages == len(rows) == len(PAGES)
     assert done.cursor == await report.read_feed_end(db)
     guide = next(row for row in rows if row["url"].endswith("/guide"))
     assert (guide["title"], guide["language"], guide["state"], guide["version"]) == ("Guide", "en", "fetched", 1)
-    assert "Imprint" not in guide["text"]
+    assert "Imprint" not in guide["content"]
     assert guide["version_at"].startswith("2026-01-01T00:00:0")
 
 
@@ -118,7 +118,7 @@ async def test_csv_equals_json_but_has_no_formulas(db: Database) -> None:
 
         for row in rows:
             other = as_json[row["url"]]
-            assert row["text"] == other["text"]
+            assert row["content"] == other["content"]
             assert row["title"] == (f"'{EVIL}" if row["url"] == site.url else other["title"])
     assert len(rows) == len(PAGES)
 
@@ -130,7 +130,7 @@ async def test_parquet_has_the_same_rows_with_types(db: Database, tmp_path: Path
     rows = pq.read_table(io.BytesIO(data)).to_pylist()
     as_json = [json.loads(line) for line in lines.splitlines()]
 
-    assert [row["text"] for row in rows] == [row["text"] for row in as_json]
+    assert [row["content"] for row in rows] == [row["content"] for row in as_json]
     assert [row["version_at"].isoformat() for row in rows] == [row["version_at"] for row in as_json]
     assert [row["importance"] for row in rows] == [row["importance"] for row in as_json]
 
@@ -240,8 +240,8 @@ async def test_export_since_a_cursor_has_changed_and_removed_pages(db: Database,
         nothing, _ = await taken(db, domain, Format.JSONL, since=later.cursor)
 
     assert {(name, row["state"]) for name, row in rows.items()} == {("/guide", "fetched"), ("/fruit/pear", "gone")}
-    assert "twice a day" in rows["/guide"]["text"]
-    assert rows["/fruit/pear"]["text"] == ""
+    assert "twice a day" in rows["/guide"]["content"]
+    assert rows["/fruit/pear"]["content"] == ""
     assert not nothing
     assert not (tmp_path / "fruit" / "pear.md").exists()
     assert "twice a day" in (tmp_path / "guide.md").read_text()

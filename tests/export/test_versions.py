@@ -21,7 +21,7 @@ from tests.engine.crawls import DAY, START, recrawl, rows
 from tests.export.test_export import GUIDE, PAGES, Site, crawled, path, taken
 
 CHANGED = GUIDE.replace("Water them.", "Water them twice a day, and more often in the summer.")
-EVERY = "SELECT p.url, s.number, s.text FROM snapshot s JOIN page p USING (domain_id, key) ORDER BY key, number"
+EVERY = "SELECT p.url, s.number, coalesce(s.content, s.text) FROM snapshot s JOIN page p USING (domain_id, key) ORDER BY key, number"
 
 
 async def lived(db: Database, site: Site, domain: Domain) -> int:
@@ -46,19 +46,19 @@ async def test_rows_have_every_version_in_order_also_of_gone_pages(db: Database)
         stored = await rows(db, EVERY)
 
     found = [json.loads(line) for line in data.splitlines()]
-    assert [(row["url"], row["version"], row["text"]) for row in found] == stored
+    assert [(row["url"], row["version"], row["content"]) for row in found] == stored
     assert done.pages == len(found) == len(PAGES) + 2
     [pear] = [row for row in found if path(row["url"], site) == "/fruit/pear"]
-    assert (pear["state"], pear["version"], "soft when nobody" in pear["text"]) == ("gone", 1, True)
-    assert [row["text"] for row in pq.read_table(io.BytesIO(table)).to_pylist()] == [row["text"] for row in found]
+    assert (pear["state"], pear["version"], "soft when nobody" in pear["content"]) == ("gone", 1, True)
+    assert [row["content"] for row in pq.read_table(io.BytesIO(table)).to_pylist()] == [row["content"] for row in found]
     news = [json.loads(line) for line in later.splitlines()]
     assert [(path(row["url"], site), row["state"], row["version"]) for row in news] == [
         ("/guide", "fetched", 2),
         ("/guide", "fetched", 3),
         ("/fruit/pear", "gone", 0),
     ]
-    assert ["twice a day" in row["text"] for row in news] == [True, False, False]
-    assert (news[2]["text"], news[2]["version_at"], news[2]["digest"]) == ("", None, None)
+    assert ["twice a day" in row["content"] for row in news] == [True, False, False]
+    assert (news[2]["content"], news[2]["version_at"], news[2]["digest"]) == ("", None, None)
 
 
 async def test_versions_since_a_too_old_cursor_are_rejected(db: Database) -> None:

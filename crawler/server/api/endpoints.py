@@ -155,17 +155,17 @@ class Api:
         *,
         domain: Annotated[str, _build_text_query("A registered domain.")],
         after: Annotated[str, Query(pattern="^([0-9a-f]{2})*$", description=CURSOR)] = "",
-        text: Annotated[bool, Query(description="Include the content text of each page.")] = False,
-        limit: Annotated[int, _build_limit_query(MAX_PAGES, f" With texts, at most {MAX_TEXTS}.")] = 100,
+        content: Annotated[bool, Query(description="Include the content of each page.")] = False,
+        limit: Annotated[int, _build_limit_query(MAX_PAGES, f" With contents, at most {MAX_TEXTS}.")] = 100,
     ) -> Items[PageItem]:
         """List the fetched pages of a domain, in a fixed order."""
-        count, max_chars = (min(limit, MAX_TEXTS), MAX_CHARS) if text else (limit, None)
+        count, max_chars = (min(limit, MAX_TEXTS), MAX_CHARS) if content else (limit, None)
         found, start = await get_domain(self.db, domain), PageKey(bytes.fromhex(after))
         pages, last = await page_texts.read_texts(self.db, found, after=start, max_count=count, max_chars=max_chars)
         rows = []
         for page in pages:
             digest = page.digest.hex() if page.digest is not None else None
-            rows.append(build_row(PageItem, page, digest=digest, content=page.content if text else None))
+            rows.append(build_row(PageItem, page, digest=digest, content=page.content if content else None))
         return Items(rows, last.hex() if last is not None else None)
 
     async def text(

@@ -80,6 +80,7 @@ def test_responses_equal_the_json_of_the_commands(mill: Site, client: Program, r
     page = client.json("text", url=f"{mill.url}one")
     assert (page["version"], page["state"]) == (1, "fetched")
     assert page["text"] == read("show", f"{mill.url}one", "--text").out.strip("\n")
+    assert page["content"] == read("show", f"{mill.url}one", "--content").out.strip("\n")
     [version] = client.json("versions", url=f"{mill.url}one")["items"]
     assert (version["number"], version["change"]) == (1, "added")
     [report] = client.json("freshness")["items"]
@@ -132,9 +133,9 @@ def test_cursor_pages_through_all_items(mill: Site, client: Program) -> None:
     urls: list[str] = []
     after = ""
     while True:
-        answer = client.json("pages", domain=mill.name, limit=2, text="true", **({"after": after} if after else {}))
+        answer = client.json("pages", domain=mill.name, limit=2, content="true", **({"after": after} if after else {}))
         urls += [each["url"] for each in answer["items"]]
-        assert all(each["text"] for each in answer["items"])
+        assert all(each["content"] for each in answer["items"])
         if answer["next"] is None:
             break
         after = answer["next"]
@@ -146,7 +147,7 @@ def test_cursor_pages_through_all_items(mill: Site, client: Program) -> None:
         "items": [],
         "next": "3",
     }  # the cursor advances even without matches
-    assert client.json("pages", domain=mill.name)["items"][0]["text"] is None
+    assert client.json("pages", domain=mill.name)["items"][0]["content"] is None
 
 
 def test_openapi_document_is_valid_and_matches_all_responses(mill: Site, client: Program) -> None:
@@ -156,7 +157,7 @@ def test_openapi_document_is_valid_and_matches_all_responses(mill: Site, client:
     asked = {
         "/api/v1/domains": {},
         "/api/v1/changes": {},
-        "/api/v1/pages": {"domain": mill.name, "text": "true"},
+        "/api/v1/pages": {"domain": mill.name, "content": "true"},
         "/api/v1/text": {"url": f"{mill.url}two"},
         "/api/v1/versions": {"url": f"{mill.url}two"},
         "/api/v1/freshness": {},
