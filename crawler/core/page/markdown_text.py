@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from unicodedata import category
 
 from crawler.core.http.urls import MAX_LINK_CHARS, LinkResolver, Url
 from crawler.core.page.scan import ALL_MARKS, CONTROLS, PREFORMATTED, PREFORMATTED_TAGS, PageScan, PointerKind
@@ -46,9 +47,10 @@ _CODE_MARK = re.compile("([\7\10])")
 _NESTED_CODE = re.compile("\7[^\7\10]*\7")
 _NEEDLESS = re.compile("\3\4|\5\6|\4\3|\6\5")
 _EMPHASIS = re.compile("([\3-\6][\3-\6]*)")
-# Emphasis that CommonMark understands, with no other next to or within it.
+# Emphasis between spaces or ASCII punctuation, with no other next to or within it.
+_NO_BOUNDARY = r"[^\s!-/:-@\[-`{-~]"
 _PLAIN_STRONG, _PLAIN_EMPHASIS = [
-    re.compile(f"{start}(?<![^\\W_]{start})(?<![\3-\6]{start})(?!\\s)([^\3-\6]*+){end}(?<!\\s{end})(?![^\\W_]|[\3-\6])")
+    re.compile(f"{start}(?<!{_NO_BOUNDARY}{start})(?!\\s)([^\3-\6]*+){end}(?<!\\s{end})(?!{_NO_BOUNDARY})")
     for start, end in ("\3\4", "\5\6")
 ]
 _ALTERNATIVE_ESCAPES = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<&"})
@@ -120,12 +122,12 @@ class _LineRenderer:
         number, _, code = token[1:].partition("\2")
         target = self._find_target(self._scan.anchors[int(number)])
         self._target_chars += len(target)
-        if self._target or self._target_chars > MAX_LINK_CHARS:  # within another link
+        if self._target or self._target_chars > MAX_LINK_CHARS:  # no links within links
             target = ""
-        if code:  # all that is in the link
+        if code:  # the link ends with it
             text = _render_code(_EMPHASIS.sub("", code[1:-2]))
             return f"[{text}]({target})" if target else text
-        self._target = target
+        self._target = self._target or target
         return "[" if target else ""
 
     def _render_code_part(self, part: str) -> str:
@@ -437,8 +439,8 @@ def _render_emphasis(text: str) -> str:
     opened: list[tuple[str, int, int, bool]] = []  # each mark with its place, and whether emphasis can start there
     for index in range(1, len(parts), 2):
         before, after = parts[index - 1][-1:], parts[index + 1][:1]
-        can_start = bool(after) and not after.isspace() and (after.isalnum() or not before.isalnum())
-        can_end = bool(before) and not before.isspace() and (before.isalnum() or not after.isalnum())
+        can_start = not after.isspace() and (_is_boundary(before) or _is_letter(after))
+        can_end = not before.isspace() and (_is_boundary(after) or _is_letter(before))
         marks = _drop_needless(parts[index])
         symbols = [_DELIMITERS[mark] for mark in marks]
         runs.append(symbols)
@@ -452,6 +454,15 @@ def _render_emphasis(text: str) -> str:
                 runs[run][start] = symbols[at] = ""
     parts[1::2] = map("".join, runs)
     return "".join(parts)
+
+
+def _is_letter(char: str) -> bool:
+    return bool(char) and category(char)[0] in "LMN"
+
+
+def _is_boundary(char: str) -> bool:
+    """Return whether a character is a space or punctuation, or the end of the text. Parsers differ for symbols."""
+    return not char or char.isspace() or category(char)[0] == "P" or (char.isascii() and not char.isalnum())
 
 
 def _drop_needless(marks: str) -> str:
