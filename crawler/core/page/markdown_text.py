@@ -17,6 +17,7 @@ from crawler.core.page.scan import ALL_MARKS, CONTROLS, PREFORMATTED, PREFORMATT
 MAX_DEPTH = 16  # of items and quotes in each other that are indented; without a limit, a page could become huge
 MAX_PADDED_CHARS = 40  # cells are padded to the width of their column, but not to more than this
 MAX_LANGUAGE_BOXES = 3  # around a preformatted box whose classes may name its language
+MAX_CLASS_CHARS = 1000  # of a box that are searched for it
 HARD_BREAK = "  \n"
 
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
@@ -302,7 +303,7 @@ class _BlockRenderer:
     def _find_language(self, box: int) -> str:
         scan, names = self._scan, self._scan.box_hints[box]
         for _ in range(MAX_LANGUAGE_BOXES + 1):
-            match = _LANGUAGE.search(f"{scan.box_classes[box]} {names}")
+            match = _LANGUAGE.search(f"{scan.box_classes[box]} {names}"[:MAX_CLASS_CHARS])
             if match is not None and match[1] not in _NO_LANGUAGE:
                 return match[1].lower()
             box, names = scan.box_parents[box], ""
