@@ -28,11 +28,12 @@ _STRUCTURE = _LEAVES | _LISTS | _ITEMS | {"blockquote"}
 # A table without header cells, but with one of these, only arranges parts of a page.
 _LAYOUT_TAGS = _HEADINGS | _LISTS | {"article", "blockquote", "form", "nav", "section"}
 
-# Marks, and characters that may be Markdown within a line: "*" not between spaces, "_" not after a letter or before a
+# Code, and characters that may be Markdown within a line: "*" not between spaces, "_" not after a letter or before a
 # space. The lines of a page are searched together. Alternatives begin with a literal character, which makes that fast.
 _TOKEN = re.compile(
-    "\7[^\10]*\10|\1[0-9]+\2(?:\7[^\10]*\10\x10)?|\x10|!(?=\1)"
-    r"|\\(?=[!-/:-@\[-`{-~\0-\x10]|\Z)|`|\*(?!\s)|\*(?<!\s\*)|_(?<!\w_)_*(?!\s)|\[|\]|<(?=[A-Za-z/!?]|[^\s<>@]+@)|&(?=#?\w+;)"
+    "\7[^\10]*\10|!(?=\1)|<(?=\1)|\\](?=[(\1\x10])"
+    r"|\\(?=[!-/:-@\[-`{-~\0-\x10]|\Z)|`|\*(?!\s)|\*(?<!\s\*)|_(?<!\w_)_*(?!\s)"
+    r"|<(?=[A-Za-z/!?]|[^\s<>@]+@)|&(?=#?\w+;)"
 )
 # What would be Markdown at the beginning of a line. After a number, the next character is escaped.
 _ESCAPED_START = re.compile(
@@ -43,6 +44,8 @@ _START_CHARS = frozenset("-+*#>~=:|_[0123456789")
 
 _LINK_MARK = re.compile("(\1[0-9]+\2|\x10)")
 _LINK = re.compile("\1([0-9]+)\2([^\1\x10]*+)\x10")
+_BRACKET = re.compile(r"\x07[^\x08]*\x08|\\.|\[|\]")  # or what may contain literal ones
+_SPLIT_CODE = re.compile("(?<!`)`\10\7`(?!`)")  # between two parts of code
 _PERMALINK_TEXT = re.compile(r"[^\w\s\0-\x10]{1,2}")
 _CODE_MARK = re.compile("([\7\10])")
 _NESTED_CODE = re.compile("\7[^\7\10]*\7")
@@ -81,7 +84,6 @@ class _LineRenderer:
     def __init__(self, scan: PageScan, base: Url) -> None:
         self._scan, self._resolver = scan, LinkResolver(base)
         self._targets: dict[str, str] = {}
-        self._target = ""  # of the link that the current character is in
         self._target_chars = 0
 
     def render(self, lines: Sequence[int], *, with_images: bool) -> list[str]:
@@ -89,11 +91,12 @@ class _LineRenderer:
         scan, marked, flags, boxes = self._scan, self._scan.marked, self._scan.box_flags, self._scan.line_boxes
         preformatted = {at for at, line in enumerate(lines) if flags[boxes[line]] & PREFORMATTED}
         text = "\n".join(["" if at in preformatted else marked[line] for at, line in enumerate(lines)])
-        text = _LINK.sub(self._check_link, text)
         if _NESTED_CODE.search(text):
             text = _flatten_code(text)
-        text = text.replace("\10\7", "")  # between two parts of code
-        text = _render_emphasis(_TOKEN.sub(self._render_token, text))
+        text = _TOKEN.sub(_render_token, text.replace("\10\7", ""))
+        text = _LINK_MARK.sub("", _LINK.sub(self._render_link, text))  # no links within links
+        text = _SPLIT_CODE.sub("", text).replace("\10\7", " ").replace("\7", "").replace("\10", "")
+        text = _render_emphasis(text)
         texts = [*map(str.strip, text.split("\n"))]
         for at in preformatted:
             texts[at] = _render_code(" ".join(ALL_MARKS.sub("", marked[lines[at]]).split()))
@@ -105,42 +108,15 @@ class _LineRenderer:
                     texts[places[line]] = f"{texts[places[line]]} {image}".strip()
         return texts
 
-    def _render_token(self, match: re.Match[str]) -> str:
-        token = match[0]
-        kind = token[0]
-        if kind == "\7":
-            return "".join(map(self._render_code_part, _LINK_MARK.split(token[1:-1])))
-        if kind == "\1":
-            return self._start_link(token)
-        if kind == "\x10":
-            end, self._target = f"]({self._target})" if self._target else "", ""
-            return end
-        if kind in "[]" and not self._target and not (kind == "]" and match.string.startswith("(", match.end())):
-            return kind
-        return f"\\{token}" if len(token) == 1 else "".join([f"\\{char}" for char in token])
-
-    def _start_link(self, token: str) -> str:
-        number, _, code = token[1:].partition("\2")
-        target = self._find_target(self._scan.anchors[int(number)])
-        self._target_chars += len(target)
-        if self._target or self._target_chars > MAX_LINK_CHARS:  # no links within links
-            target = ""
-        if code:  # the link ends with it
-            text = _render_code(_EMPHASIS.sub("", code[1:-2]))
-            return f"[{text}]({target})" if target else text
-        self._target = self._target or target
-        return "[" if target else ""
-
-    def _render_code_part(self, part: str) -> str:
-        if part[:1] in ("\1", "\x10"):
-            return _LINK_MARK.sub(self._render_token, part)
-        return _render_code(_EMPHASIS.sub("", part))
-
-    def _check_link(self, match: re.Match[str]) -> str:
-        """Return a link as it is, only its text if its target is invalid, or nothing if it is a permalink."""
+    def _render_link(self, match: re.Match[str]) -> str:
+        """Return a link, only its text if its target is invalid, or nothing if it is a permalink."""
         href, text = self._scan.anchors[int(match[1])], match[2]
-        if self._find_target(href):
-            return match[0]
+        target = self._find_target(href)
+        self._target_chars += len(target)
+        if target and self._target_chars <= MAX_LINK_CHARS:
+            if "[" in text or "]" in text:
+                text = _BRACKET.sub(_escape_bracket, text)
+            return f"[{text}]({target})"
         return "" if href.startswith("#") and _PERMALINK_TEXT.fullmatch(text) else text
 
     def _find_target(self, href: str) -> str:
@@ -416,6 +392,19 @@ def _render_code(text: str) -> str:
     padding = " " if "`" in (code[0], code[-1]) else ""
     start, end = " " * (text[0] == " "), " " * (text[-1] == " ")
     return f"{start}{fence}{padding}{code}{padding}{fence}{end}"
+
+
+def _render_token(match: re.Match[str]) -> str:
+    token = match[0]
+    if token[0] == "\7":
+        parts = _LINK_MARK.split(token[1:-1])
+        parts[::2] = [f"\7{_render_code(_EMPHASIS.sub('', part))}\10" if part else "" for part in parts[::2]]
+        return "".join(parts)
+    return f"\\{token}" if len(token) == 1 else "".join([f"\\{char}" for char in token])
+
+
+def _escape_bracket(match: re.Match[str]) -> str:
+    return f"\\{match[0]}" if match[0] in "[]" else match[0]
 
 
 def _flatten_code(text: str) -> str:
