@@ -45,7 +45,7 @@ _START_CHARS = frozenset("-+*#>~=:|_[0123456789")
 _LINK_MARK = re.compile("(\1[0-9]+\2|\x10)")
 _LINK = re.compile("\1([0-9]+)\2([^\1\x10]*+)\x10")
 _BRACKET = re.compile(r"\x07[^\x08]*\x08|\\.|\[|\]")  # or what may contain literal ones
-_SPLIT_CODE = re.compile("(?<!`)`\10\7`(?!`)")  # between two parts of code
+_SPLIT_CODE = re.compile("`(?<!``)\10\7`(?!`)")  # between two parts of code
 _PERMALINK_TEXT = re.compile(r"[^\w\s\0-\x10]{1,2}")
 _CODE_MARK = re.compile("([\7\10])")
 _NESTED_CODE = re.compile("\7[^\7\10]*\7")
@@ -94,8 +94,12 @@ class _LineRenderer:
         if _NESTED_CODE.search(text):
             text = _flatten_code(text)
         text = _TOKEN.sub(_render_token, text.replace("\10\7", ""))
-        text = _LINK_MARK.sub("", _LINK.sub(self._render_link, text))  # no links within links
-        text = _SPLIT_CODE.sub("", text).replace("\10\7", " ").replace("\7", "").replace("\10", "")
+        text = _LINK.sub(self._render_link, text)
+        if "\x10" in text:  # of links around other links
+            text = _LINK_MARK.sub("", text)
+        if "\10\7" in text:  # where a link ended or began that is now only text
+            text = _SPLIT_CODE.sub("", text).replace("\10\7", " ")
+        text = text.replace("\7", "").replace("\10", "")
         text = _render_emphasis(text)
         texts = [*map(str.strip, text.split("\n"))]
         for at in preformatted:
@@ -177,7 +181,8 @@ class _BlockRenderer:
             else:
                 while end < count and boxes[lines[end]] == box and lines[end] == lines[end - 1] + 1:
                     end += 1
-                self._add(HARD_BREAK.join(filter(None, map(self._escape_start, range(start, end)))))
+                texts = [self._escape_start(at) for at in range(start, end)]
+                self._add(HARD_BREAK.join(filter(None, texts)) if texts[1:] else texts[0])
             start = end
         return f"{''.join(self._out)}\n" if self._out else ""
 
