@@ -39,6 +39,7 @@ _TRACKING = re.compile(
 # A relative path that normalization does not change: no escape, query, colon, empty segment or dot segment. Most links
 # are of this kind, and joining them directly is five times faster than parsing.
 _PLAIN_SEGMENT = r"[A-Za-z0-9_~-][A-Za-z0-9_.~-]*"
+_PLAIN_NAME = re.compile(_PLAIN_SEGMENT)
 _PLAIN = re.compile(rf"/?(?:{_PLAIN_SEGMENT}/)*(?:{_PLAIN_SEGMENT})?")
 # A parsed URL that needs no further normalization.
 _HOST = r"(?:[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*|\[[0-9a-f:.]+\])"
@@ -116,12 +117,20 @@ class LinkResolver:
         self._origin_slash, self._origin_chars = f"{self._origin}/", len(self._origin)
         self._directory = base.partition("?")[0].rpartition("/")[0] + "/"
         self._max_path_chars = MAX_URL_BYTES - len(base)
+        self._folders: dict[str, Url | None] = {}
 
     def resolve(self, link: str) -> Url | None:
         """Return what `normalize_url` returns for a link, but faster. link: without a fragment."""
         path = link[self._origin_chars :] if link.startswith(self._origin_slash) else link
         if path and len(path) < self._max_path_chars and _PLAIN.fullmatch(path):
             return Url((self._origin if path[0] == "/" else self._directory) + path)
+        folder, slash, name = link.rpartition("/")
+        if slash and _PLAIN_NAME.fullmatch(name) and "?" not in folder:  # most links are to few folders
+            if folder not in self._folders:
+                self._folders[folder] = normalize_url(f"{folder}/", base=self._base)
+            url = self._folders[folder]
+            if url is not None and len(url) + len(name) <= MAX_URL_BYTES:
+                return Url(url + name)
         return normalize_url(link, base=self._base)
 
 

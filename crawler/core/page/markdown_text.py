@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from unicodedata import category
 
 from crawler.core.http.urls import MAX_LINK_CHARS, LinkResolver, Url
 from crawler.core.page.scan import ALL_MARKS, CONTROLS, PREFORMATTED, PREFORMATTED_TAGS, PageScan, PointerKind
@@ -16,6 +17,7 @@ from crawler.core.page.scan import ALL_MARKS, CONTROLS, PREFORMATTED, PREFORMATT
 MAX_DEPTH = 16  # of items and quotes in each other that are indented; without a limit, a page could become huge
 MAX_PADDED_CHARS = 40  # cells are padded to the width of their column, but not to more than this
 MAX_LANGUAGE_BOXES = 3  # around a preformatted box whose classes may name its language
+MAX_CLASS_CHARS = 1000  # of a box that are searched for it
 HARD_BREAK = "  \n"
 
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
@@ -26,11 +28,12 @@ _STRUCTURE = _LEAVES | _LISTS | _ITEMS | {"blockquote"}
 # A table without header cells, but with one of these, only arranges parts of a page.
 _LAYOUT_TAGS = _HEADINGS | _LISTS | {"article", "blockquote", "form", "nav", "section"}
 
-# Marks, and characters that may be Markdown within a line: "*" not between spaces, "_" not after a letter or before a
+# Code, and characters that may be Markdown within a line: "*" not between spaces, "_" not after a letter or before a
 # space. The lines of a page are searched together. Alternatives begin with a literal character, which makes that fast.
 _TOKEN = re.compile(
-    "\7[^\10]*\10|\1[0-9]+\2(?:\7[^\10]*\10\x10)?|\x10|!(?=\1)"
-    r"|\\(?=[!-/:-@\[-`{-~\0-\x10]|\Z)|`|\*(?!\s)|\*(?<!\s\*)|_(?<!\w_)_*(?!\s)|\[|\]|<(?=[A-Za-z/!?]|[^\s<>@]+@)|&(?=#?\w+;)"
+    "\7[^\10]*\10|!(?=\1)|<(?=\1)|\\](?=[(\1\x10])"
+    r"|\\(?=[!-/:-@\[-`{-~\0-\x10]|\Z)|`|\*(?!\s)|\*(?<!\s\*)|_(?<!\w_)_*(?!\s)"
+    r"|<(?=[A-Za-z/!?]|[^\s<>@]+@)|&(?=#?\w+;)"
 )
 # What would be Markdown at the beginning of a line. After a number, the next character is escaped.
 _ESCAPED_START = re.compile(
@@ -41,14 +44,17 @@ _START_CHARS = frozenset("-+*#>~=:|_[0123456789")
 
 _LINK_MARK = re.compile("(\1[0-9]+\2|\x10)")
 _LINK = re.compile("\1([0-9]+)\2([^\1\x10]*+)\x10")
+_BRACKET = re.compile(r"\x07[^\x08]*\x08|\\.|\[|\]")  # or what may contain literal ones
+_SPLIT_CODE = re.compile("`(?<!``)\10\7`(?!`)")  # between two parts of code
 _PERMALINK_TEXT = re.compile(r"[^\w\s\0-\x10]{1,2}")
 _CODE_MARK = re.compile("([\7\10])")
 _NESTED_CODE = re.compile("\7[^\7\10]*\7")
 _NEEDLESS = re.compile("\3\4|\5\6|\4\3|\6\5")
 _EMPHASIS = re.compile("([\3-\6][\3-\6]*)")
-# Emphasis that CommonMark understands, with no other next to or within it.
+# Emphasis between spaces or ASCII punctuation, with no other next to or within it.
+_NO_BOUNDARY = r"[^\s!-/:-@\[-`{-~]"
 _PLAIN_STRONG, _PLAIN_EMPHASIS = [
-    re.compile(f"{start}(?<![^\\W_]{start})(?<![\3-\6]{start})(?!\\s)([^\3-\6]*+){end}(?<!\\s{end})(?![^\\W_]|[\3-\6])")
+    re.compile(f"{start}(?<!{_NO_BOUNDARY}{start})(?!\\s)([^\3-\6]*+){end}(?<!\\s{end})(?!{_NO_BOUNDARY})")
     for start, end in ("\3\4", "\5\6")
 ]
 _ALTERNATIVE_ESCAPES = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<&"})
@@ -78,7 +84,6 @@ class _LineRenderer:
     def __init__(self, scan: PageScan, base: Url) -> None:
         self._scan, self._resolver = scan, LinkResolver(base)
         self._targets: dict[str, str] = {}
-        self._target = ""  # of the link that the current character is in
         self._target_chars = 0
 
     def render(self, lines: Sequence[int], *, with_images: bool) -> list[str]:
@@ -86,11 +91,16 @@ class _LineRenderer:
         scan, marked, flags, boxes = self._scan, self._scan.marked, self._scan.box_flags, self._scan.line_boxes
         preformatted = {at for at, line in enumerate(lines) if flags[boxes[line]] & PREFORMATTED}
         text = "\n".join(["" if at in preformatted else marked[line] for at, line in enumerate(lines)])
-        text = _LINK.sub(self._check_link, text)
         if _NESTED_CODE.search(text):
             text = _flatten_code(text)
-        text = text.replace("\10\7", "")  # between two parts of code
-        text = _render_emphasis(_TOKEN.sub(self._render_token, text))
+        text = _TOKEN.sub(_render_token, text.replace("\10\7", ""))
+        text = _LINK.sub(self._render_link, text)
+        if "\x10" in text:  # of links around other links
+            text = _LINK_MARK.sub("", text)
+        if "\10\7" in text:  # where a link ended or began that is now only text
+            text = _SPLIT_CODE.sub("", text).replace("\10\7", " ")
+        text = text.replace("\7", "").replace("\10", "")
+        text = _render_emphasis(text)
         texts = [*map(str.strip, text.split("\n"))]
         for at in preformatted:
             texts[at] = _render_code(" ".join(ALL_MARKS.sub("", marked[lines[at]]).split()))
@@ -102,42 +112,15 @@ class _LineRenderer:
                     texts[places[line]] = f"{texts[places[line]]} {image}".strip()
         return texts
 
-    def _render_token(self, match: re.Match[str]) -> str:
-        token = match[0]
-        kind = token[0]
-        if kind == "\7":
-            return "".join(map(self._render_code_part, _LINK_MARK.split(token[1:-1])))
-        if kind == "\1":
-            return self._start_link(token)
-        if kind == "\x10":
-            end, self._target = f"]({self._target})" if self._target else "", ""
-            return end
-        if kind in "[]" and not self._target and not (kind == "]" and match.string.startswith("(", match.end())):
-            return kind
-        return f"\\{token}" if len(token) == 1 else "".join([f"\\{char}" for char in token])
-
-    def _start_link(self, token: str) -> str:
-        number, _, code = token[1:].partition("\2")
-        target = self._find_target(self._scan.anchors[int(number)])
-        self._target_chars += len(target)
-        if self._target or self._target_chars > MAX_LINK_CHARS:  # within another link
-            target = ""
-        if code:  # all that is in the link
-            text = _render_code(_EMPHASIS.sub("", code[1:-2]))
-            return f"[{text}]({target})" if target else text
-        self._target = target
-        return "[" if target else ""
-
-    def _render_code_part(self, part: str) -> str:
-        if part[:1] in ("\1", "\x10"):
-            return _LINK_MARK.sub(self._render_token, part)
-        return _render_code(_EMPHASIS.sub("", part))
-
-    def _check_link(self, match: re.Match[str]) -> str:
-        """Return a link as it is, only its text if its target is invalid, or nothing if it is a permalink."""
+    def _render_link(self, match: re.Match[str]) -> str:
+        """Return a link, only its text if its target is invalid, or nothing if it is a permalink."""
         href, text = self._scan.anchors[int(match[1])], match[2]
-        if self._find_target(href):
-            return match[0]
+        target = self._find_target(href)
+        self._target_chars += len(target)
+        if target and self._target_chars <= MAX_LINK_CHARS:
+            if "[" in text or "]" in text:
+                text = _BRACKET.sub(_escape_bracket, text)
+            return f"[{text}]({target})"
         return "" if href.startswith("#") and _PERMALINK_TEXT.fullmatch(text) else text
 
     def _find_target(self, href: str) -> str:
@@ -198,7 +181,8 @@ class _BlockRenderer:
             else:
                 while end < count and boxes[lines[end]] == box and lines[end] == lines[end - 1] + 1:
                     end += 1
-                self._add(HARD_BREAK.join(filter(None, map(self._escape_start, range(start, end)))))
+                texts = [self._escape_start(at) for at in range(start, end)]
+                self._add(HARD_BREAK.join(filter(None, texts)) if texts[1:] else texts[0])
             start = end
         return f"{''.join(self._out)}\n" if self._out else ""
 
@@ -300,7 +284,7 @@ class _BlockRenderer:
     def _find_language(self, box: int) -> str:
         scan, names = self._scan, self._scan.box_hints[box]
         for _ in range(MAX_LANGUAGE_BOXES + 1):
-            match = _LANGUAGE.search(f"{scan.box_classes[box]} {names}")
+            match = _LANGUAGE.search(f"{scan.box_classes[box]} {names}"[:MAX_CLASS_CHARS])
             if match is not None and match[1] not in _NO_LANGUAGE:
                 return match[1].lower()
             box, names = scan.box_parents[box], ""
@@ -415,6 +399,19 @@ def _render_code(text: str) -> str:
     return f"{start}{fence}{padding}{code}{padding}{fence}{end}"
 
 
+def _render_token(match: re.Match[str]) -> str:
+    token = match[0]
+    if token[0] == "\7":
+        parts = _LINK_MARK.split(token[1:-1])
+        parts[::2] = [f"\7{_render_code(_EMPHASIS.sub('', part))}\10" if part else "" for part in parts[::2]]
+        return "".join(parts)
+    return f"\\{token}" if len(token) == 1 else "".join([f"\\{char}" for char in token])
+
+
+def _escape_bracket(match: re.Match[str]) -> str:
+    return f"\\{match[0]}" if match[0] in "[]" else match[0]
+
+
 def _flatten_code(text: str) -> str:
     """Remove the marks of code within code."""
     parts = _CODE_MARK.split(text)
@@ -437,8 +434,8 @@ def _render_emphasis(text: str) -> str:
     opened: list[tuple[str, int, int, bool]] = []  # each mark with its place, and whether emphasis can start there
     for index in range(1, len(parts), 2):
         before, after = parts[index - 1][-1:], parts[index + 1][:1]
-        can_start = bool(after) and not after.isspace() and (after.isalnum() or not before.isalnum())
-        can_end = bool(before) and not before.isspace() and (before.isalnum() or not after.isalnum())
+        can_start = not after.isspace() and (_is_boundary(before) or _is_letter(after))
+        can_end = not before.isspace() and (_is_boundary(after) or _is_letter(before))
         marks = _drop_needless(parts[index])
         symbols = [_DELIMITERS[mark] for mark in marks]
         runs.append(symbols)
@@ -452,6 +449,15 @@ def _render_emphasis(text: str) -> str:
                 runs[run][start] = symbols[at] = ""
     parts[1::2] = map("".join, runs)
     return "".join(parts)
+
+
+def _is_letter(char: str) -> bool:
+    return bool(char) and category(char)[0] in "LMN"
+
+
+def _is_boundary(char: str) -> bool:
+    """Return whether a character is a space or punctuation, or the end of the text. Parsers differ for symbols."""
+    return not char or char.isspace() or category(char)[0] == "P" or (char.isascii() and not char.isalnum())
 
 
 def _drop_needless(marks: str) -> str:
