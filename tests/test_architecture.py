@@ -57,11 +57,9 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "selectolax": (
         "crawler/core/page/html.py",
         "crawler/core/page/forms.py",
-        "crawler/core/page/content.py",
-        "crawler/core/page/blocks.py",
-        "crawler/core/page/outline.py",
+        "crawler/core/page/scan.py",
+        "crawler/core/page/compiled_scan.py",
         "crawler/core/page/selector_finder.py",
-        "crawler/core/page/script_signs.py",
         "crawler/core/page/selectors.py",
         "crawler/core/page/xpath.py",
     ),

@@ -111,7 +111,7 @@ _reader = _Reader()
 
 
 def forget_library() -> None:
-    """Decide anew which version to use, at the next page."""
+    """Let the next page decide again which version to use."""
     _reader.library = _reader.problem = None
 
 
