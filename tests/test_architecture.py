@@ -72,7 +72,7 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     ),
     "typer": ("crawler/cli/",),
     "uvicorn": ("crawler/runtime/prefect/program.py", "crawler/server/connections.py", "crawler/server/server.py"),
-    "xxhash": ("crawler/core/page/fingerprint.py",),
+    "xxhash": ("crawler/core/page/fingerprint.py", "crawler/core/page/text_words.py"),
     "yaml": ("crawler/runtime/", "crawler/export/markdown.py"),
     "yarl": ("crawler/fetch/http_client.py", "crawler/fetch/webhook.py"),
     "compression": ("crawler/store/compression.py",),

@@ -91,7 +91,7 @@ class Ours:
 
 
 def _parse(response: Fetched, page: Url) -> Parsed:
-    return parse_body(response.body, url=page, content_type=response.content_type, robots_tag=response.robots_tag)
+    return parse_body(response.body, url=page, content_type=response.content_type)
 
 
 def new_target(page: Url) -> Target:

@@ -162,7 +162,7 @@ def read(page: Document, variant: Variant) -> Parsed:
 
 
 def parse(page: Document, body: bytes) -> Parsed:
-    return parse_body(body, url=page.url, content_type="text/html", robots_tag=None)
+    return parse_body(body, url=page.url, content_type="text/html")
 
 
 def render(page: Document, variant: Variant) -> bytes:

@@ -60,7 +60,7 @@ async def test_another_process_reads_what_this_one_does() -> None:
         await started(readers)
         found = await asyncio.gather(*(domain(readers).parse(answer(page), URL) for page in pages * 3))
 
-    here = [parse_body(page, url=URL, content_type="text/html; charset=utf-8", robots_tag=None) for page in pages * 3]
+    here = [parse_body(page, url=URL, content_type="text/html; charset=utf-8") for page in pages * 3]
     assert found == here
     assert children() == set()
 

@@ -71,6 +71,14 @@ def build_snapshot(
 
 
 @dataclass(frozen=True, slots=True)
+class HeaderFields(PickledAsCall):
+    """What the header of a response says about the page: its X-Robots-Tag and its Refresh, unchanged."""
+
+    robots_tag: str | None = None
+    refresh: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Parsed(PickledAsCall):
     """A parsed body: its content and digests. The version's number is 0, because it is not assigned yet.
 
@@ -89,8 +97,7 @@ def parse_body(
     *,
     url: Url,
     content_type: str,
-    robots_tag: str | None,
-    refresh: str | None = None,
+    header_fields: HeaderFields | None = None,
     with_blocks: bool = True,
     view: View = FULL_VIEW,
     reader: DocumentReader | None = None,
@@ -98,13 +105,15 @@ def parse_body(
 ) -> Parsed:
     """Parse a body and compute its digests and its fingerprint. This is the expensive part of a visit.
 
-    with_blocks: whether to extract blocks.  view: the parts to compare; the digests always cover the whole body.
+    header_fields: what the response's header says about the page.  with_blocks: whether to extract blocks.
+    view: the parts to compare; the digests always cover the whole body.
     reader: reads this body instead, as a non-HTML document; its exceptions are passed on.
     shared: hashes of lines that other pages of the domain have, see `choose_content`.
     """
     markup = parse_html(body, content_type) if reader is None and detect_kind(body, content_type) == "html" else None
     read = partial(extract_content, body, url=url, content_type=content_type, markup=markup, reader=reader)
-    content = read(robots_tag=robots_tag, refresh=refresh)
+    header_fields = header_fields or HeaderFields()
+    content = read(robots_tag=header_fields.robots_tag, refresh=header_fields.refresh)
     # The number of words on each line; single spaces separate words.
     shape = " ".join([str(line.count(" ") + 1 if line else 0) for line in content.text.split("\n")])
     text = "\n".join((content.title, content.text, content.images_and_meta, *content.links))

@@ -23,7 +23,7 @@ from crawler.core.noise.words import select_numbers
 from crawler.core.novelty import sample_text
 from crawler.core.page.fingerprint import compute_digest
 from crawler.core.page.outline import Block, get_left_out_hash
-from crawler.core.page.snapshot import Parsed, Version, build_snapshot, parse_body
+from crawler.core.page.snapshot import HeaderFields, Parsed, Version, build_snapshot, parse_body
 from crawler.core.soft_errors import SoftErrorSignals
 from crawler.core.visit.lifecycle import (
     build_failed_visit,
@@ -360,8 +360,7 @@ def _parse_response(target: Target, response: Fetched, knowledge: DomainKnowledg
         response.body,
         url=target.url,
         content_type=response.content_type,
-        robots_tag=response.robots_tag,
-        refresh=response.refresh,
+        header_fields=HeaderFields(response.robots_tag, response.refresh),
         with_blocks=needs_blocks(target, knowledge),
     )
 

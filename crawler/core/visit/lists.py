@@ -182,7 +182,7 @@ def build_no_list_visit(target: Target, response: Fetched, finding: str, *, now:
 
 def _build_snapshot(target: Target, url_list: UrlList) -> Snapshot:
     body = format_summary(url_list)
-    parsed = parse_body(body, url=target.url, content_type=SUMMARY_TYPE, robots_tag=None, with_blocks=False)
+    parsed = parse_body(body, url=target.url, content_type=SUMMARY_TYPE, with_blocks=False)
     number = target.version.number + 1 if target.version else 1
     # Without a fingerprint, because all summaries are similar.
     version = replace(parsed.version, number=number, fingerprint=None)

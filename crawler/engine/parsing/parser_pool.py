@@ -21,7 +21,7 @@ from crawler.core.page.lists.url_list import UrlList, read_url_list
 from crawler.core.page.media_type import detect_kind
 from crawler.core.page.outline import BlockList, extract_blocks
 from crawler.core.page.selectors import View
-from crawler.core.page.snapshot import Parsed, parse_body
+from crawler.core.page.snapshot import HeaderFields, Parsed, parse_body
 from crawler.core.page_rules import PageRules
 from crawler.engine.machine_load import count_usable_cores
 from crawler.engine.parsing.parser_handle import ParserHandle, ParserLost
@@ -308,8 +308,7 @@ class DomainParser:
             response.body,
             url=url,
             content_type=response.content_type,
-            robots_tag=response.robots_tag,
-            refresh=response.refresh,
+            header_fields=HeaderFields(response.robots_tag, response.refresh),
             with_blocks=with_blocks,
             view=view,
             reader=self._pool.find_plugin_reader(response),

@@ -9,7 +9,7 @@ from crawler.core.page.snapshot import Version, parse_body
 
 def image(pixels: bytes) -> Version:
     url = Url("http://site.test/a.png")
-    return parse_body(b"\x89PNG\r\n\x1a\n" + pixels, url=url, content_type="image/png", robots_tag=None).version
+    return parse_body(b"\x89PNG\r\n\x1a\n" + pixels, url=url, content_type="image/png").version
 
 
 def test_recrawl_in_full_does_not_change_a_page_without_text() -> None:

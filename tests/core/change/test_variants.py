@@ -28,7 +28,7 @@ PAGE = PageKey(bytes(16))
 
 
 def read(body: bytes) -> Parsed:
-    return parse_body(body, url=target().url, content_type="text/html", robots_tag=None)
+    return parse_body(body, url=target().url, content_type="text/html")
 
 
 def visit_all(shown: Sequence[str], *, gap: timedelta = DAY) -> list[tuple[Change, Evidence]]:

@@ -40,7 +40,7 @@ def test_numbers_and_words_of_the_url_are_not_new() -> None:
 
 def test_sample_during_parsing_equals_later_sample() -> None:
     body = b"<title>A</title><nav>Menu of all</nav><p>Some words of room 12 that say a few things<p>and a few more"
-    parsed = parse_with_sample(body, url=URL, content_type="text/html", robots_tag=None)
+    parsed = parse_with_sample(body, url=URL, content_type="text/html")
 
     assert parsed.sample == sample_text(parsed.content, body, url=URL)
     assert len(parsed.sample) > 4

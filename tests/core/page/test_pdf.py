@@ -71,8 +71,7 @@ def test_regenerated_pdf_is_unchanged_and_one_digit_is_a_change() -> None:
     before, after = printed(PRICES), printed(PRICES, trailer=b"/ID[<01><02>]")
     cheaper = printed([(x, y, words.replace("19.99", "19.98")) for x, y, words in PRICES])
     first, again, changed = (
-        parse_body(body, url=HERE, content_type="application/pdf", robots_tag=None).version
-        for body in (before, after, cheaper)
+        parse_body(body, url=HERE, content_type="application/pdf").version for body in (before, after, cheaper)
     )
     assert judge_versions(first, again).change is Change.UNCHANGED
     assert judge_versions(first, changed).change is Change.CHANGED
@@ -85,10 +84,7 @@ def test_regenerated_pdf_is_unchanged_and_one_digit_is_a_change() -> None:
 )
 def test_unreadable_pdf_has_no_text_and_its_bytes_decide(body: bytes) -> None:
     assert read_pdf(body, url=HERE) == Document()
-    before, after = (
-        parse_body(each, url=HERE, content_type="application/pdf", robots_tag=None).version
-        for each in (body, body + b" ")
-    )
+    before, after = (parse_body(each, url=HERE, content_type="application/pdf").version for each in (body, body + b" "))
     assert judge_versions(before, after).change is Change.CHANGED
 
 

@@ -29,9 +29,7 @@ NAMES = ("amber", "birch", "cedar", "dune", "ember", "fjord", "grove", "heath", 
 
 def read(body: str | bytes, path: str = "/a/one") -> Parsed:
     body = body.encode() if isinstance(body, str) else body
-    return parse_body(
-        body, url=Url(f"http://site.test{path}"), content_type="text/html; charset=utf-8", robots_tag=None
-    )
+    return parse_body(body, url=Url(f"http://site.test{path}"), content_type="text/html; charset=utf-8")
 
 
 def article(words: str) -> str:

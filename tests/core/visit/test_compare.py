@@ -22,7 +22,7 @@ PRICE = "<p>Some text of the page that stays.<p class=price>Price 19.99<p>Seen b
 
 
 def parsed(markup: str, *, view: View = FULL_VIEW) -> Parsed:
-    return parse_body(html(markup), url=target().url, content_type="text/html", robots_tag=None, view=view)
+    return parse_body(html(markup), url=target().url, content_type="text/html", view=view)
 
 
 def revisit(then: str, now: str, *, view: View = FULL_VIEW, again: tuple[str, ...] = ()) -> Visit:

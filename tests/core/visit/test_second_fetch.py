@@ -18,7 +18,7 @@ SHORT = "<html><head><title>Kettle</title></head><body><h1>Kettle</h1><p>Price {
 
 
 def read(markup: str) -> Parsed:
-    return parse_body(markup.encode(), url=HERE, content_type="text/html; charset=utf-8", robots_tag=None)
+    return parse_body(markup.encode(), url=HERE, content_type="text/html; charset=utf-8")
 
 
 def brought(first: str, second: str) -> bool:

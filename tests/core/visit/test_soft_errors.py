@@ -41,7 +41,7 @@ def revisit(
     later: timedelta = DAY,
 ) -> Visit:
     """Visit a page that now has this body, compared with the body of the first visit."""
-    then, now = (parse_body(each, url=target.url, content_type="text/html", robots_tag=None) for each in (before, body))
+    then, now = (parse_body(each, url=target.url, content_type="text/html") for each in (before, body))
     baseline = add_soft_error_signs(Baseline(then.blocks, NOW), now.content, before, content_type="text/html")
     at = (target.last_visit_at or NOW) + later
     return decide_visit(
@@ -69,7 +69,7 @@ def remember_probe(answer: TextSketch, *, good_visits: int) -> SoftErrorMemory:
 
 
 def sketch_not_found() -> TextSketch:
-    parsed = parse_body(SORRY, url=Url(ROOT + "nowhere"), content_type="text/html", robots_tag=None)
+    parsed = parse_body(SORRY, url=Url(ROOT + "nowhere"), content_type="text/html")
     return sketch_blocks(select_own_text(parsed.blocks, KNOWN.mask))
 
 
