@@ -177,6 +177,7 @@ class Snapshot(PageTable, table=True):
     text: str = columns.text()
     content: str | None = columns.text(nullable=True)  # what a reader would call the page; NULL if it is the text
     confidence: float = columns.double(default="1")  # of the choice of the content
+    line_ranges: list[int] = columns.integer_array()  # the lines of the scanned body that are the content
     meta: dict[str, Any] = columns.jsonb(default="{}")  # what the page says about itself
     body_digest: bytes = columns.bytea()
     text_digest: bytes = columns.bytea()

@@ -1,6 +1,7 @@
 """Markdown files of pages: the main content with headings, lists, tables and code, after a YAML front matter."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from urllib.parse import unquote, urlsplit
@@ -10,8 +11,10 @@ import yaml
 from crawler.core.http.urls import Authority, Url, compute_page_key, get_authority
 from crawler.core.page import markdown_text
 from crawler.core.page.html import parse_html, resolve_base
+from crawler.core.page.main_content import build_content_text, choose_content
 from crawler.core.page.media_type import detect_kind
-from crawler.core.page.scan import BOILERPLATE
+from crawler.core.page.scan import PageScan
+from crawler.core.page.snapshot import list_lines
 from crawler.errors import CrawlerError
 from crawler.store.report import ExportedPage
 
@@ -29,9 +32,17 @@ def render_markdown(page: ExportedPage, *, pads_tables: bool = True) -> str:
     if page.body is None or detect_kind(page.body, page.content_type) != "html":
         return page.content
     scan = parse_html(page.body, page.content_type).scan
-    lines = [line for line, box in enumerate(scan.line_boxes) if not scan.box_flags[box] & BOILERPLATE]
+    lines = _list_content_lines(page, scan)
     base = resolve_base(scan.base, page.url)
     return markdown_text.render_markdown(scan, lines, base=base, pads_tables=pads_tables) or page.content
+
+
+def _list_content_lines(page: ExportedPage, scan: PageScan) -> Sequence[int]:
+    """Return the lines of the stored content, or a new choice if an earlier recrawl numbered the lines differently."""
+    lines = list_lines(page.line_ranges)
+    if lines and lines[-1] < len(scan.texts) and build_content_text(scan, lines) == page.content:
+        return lines
+    return choose_content(scan, title=page.title).lines
 
 
 class MarkdownFolder:

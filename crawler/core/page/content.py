@@ -49,6 +49,7 @@ class PageContent(PickledAsCall):
     script_signs: the signs that scripts write a part of the page.
     reading: the content text, what a reader would call the page, for search and export (core/page/main_content.py).
     confidence: how certain the choice of that content is, 0 to 1; 1 for bodies that are not web pages.
+    line_ranges: the lines of the scan that are the content: first, end, first, end, and so on.
     metadata: what the page says about itself, see `read_metadata`.
     Invariant: no string contains a NUL or a lone surrogate.
     """
@@ -72,6 +73,7 @@ class PageContent(PickledAsCall):
     script_signs: tuple[ScriptSign, ...] = ()
     reading: str = ""
     confidence: float = 1.0
+    line_ranges: tuple[int, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 

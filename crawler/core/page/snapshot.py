@@ -1,6 +1,6 @@
 """Versions of a page: the digests used to compare them, and the Snapshot with the content."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -46,6 +46,7 @@ class Snapshot:
     body: bytes = field(repr=False)
     reading: str = field(default="", repr=False)  # the content text: what a reader would call the page
     confidence: float = 1.0  # of the choice of the content, 0 to 1
+    line_ranges: tuple[int, ...] = ()  # the lines of the content, see PageContent
     metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
     distance_bits: int | None = None  # from the previous Snapshot
     headers: str = field(default="", repr=False)
@@ -64,6 +65,7 @@ def build_snapshot(
         body,
         reading=content.reading,
         confidence=content.confidence,
+        line_ranges=content.line_ranges,
         metadata=content.metadata,
         distance_bits=bits,
         headers=headers,
@@ -142,5 +144,22 @@ def _add_reading(content: PageContent, scan: PageScan, shared: Container[int]) -
         main=main,
         reading=main if reading == main else reading,  # one string takes half the time to send to another process
         confidence=chosen.confidence,
+        line_ranges=join_lines_into_ranges(chosen.lines),
         metadata=read_metadata(scan),
     )
+
+
+def join_lines_into_ranges(lines: Sequence[int]) -> tuple[int, ...]:
+    """Return ascending numbers as ranges: first, end, first, end, and so on."""
+    ranges: list[int] = []
+    for line in lines:
+        if ranges and ranges[-1] == line:
+            ranges[-1] = line + 1
+        else:
+            ranges += (line, line + 1)
+    return tuple(ranges)
+
+
+def list_lines(ranges: Sequence[int]) -> list[int]:
+    """Return the numbers in ranges, see `join_lines_into_ranges`."""
+    return [line for first, end in zip(ranges[::2], ranges[1::2], strict=True) for line in range(first, end)]

@@ -90,8 +90,8 @@ WRITE_LINKS = f"""
 """  # noqa: S608  likewise
 SNAPSHOT_COLUMNS = """
     domain_id int8, key bytea, number int4, at timestamptz, title text, language text, content_type text, text text,
-    content text, confidence float8, meta jsonb, body_digest bytea, text_digest bytea, main_digest bytea,
-    fingerprint int8, distance_bits int2, is_rendered bool, headers text
+    content text, confidence float8, line_ranges int4[], meta jsonb, body_digest bytea, text_digest bytea,
+    main_digest bytea, fingerprint int8, distance_bits int2, is_rendered bool, headers text
 """
 REQUEST_RENDERS = """
     UPDATE frontier SET due_at = least(due_at, %(at)s), request_reason = %(request_reason)s
@@ -187,7 +187,8 @@ async def write_versions(connection: Connection, domain_id: int, visits: Sequenc
         digests = (version.body_digest, version.text_digest, version.main_digest)
         others = (encode_fingerprint(version.fingerprint), snapshot.distance_bits, version.is_rendered)
         is_text = snapshot.reading == snapshot.text
-        reading = (None if is_text else clean_text(snapshot.reading), snapshot.confidence, Jsonb(snapshot.metadata))
+        text = None if is_text else clean_text(snapshot.reading)
+        reading = (text, snapshot.confidence, list(snapshot.line_ranges), Jsonb(snapshot.metadata))
         facts = (domain_id, visit.target.key, version.number, visit.at, *texts, *reading, *digests, *others)
         rows.append((*facts, clean_text(snapshot.headers)))
     await copy_rows(connection, "snapshot", SNAPSHOT_COLUMNS, rows)

@@ -20,7 +20,9 @@ PAGE = """
     SELECT p.key, p.url, f.state, p.version, p.status, v.at AS version_at, p.last_good_at AS seen_at,
            p.last_change_at AS changed_at, coalesce(v.title, '') AS title, coalesce(v.language, '') AS language,
            coalesce(v.content_type, '') AS content_type, coalesce(v.content, v.text, '') AS content,
-           coalesce(v.confidence, 0) AS confidence, coalesce(v.meta, '{}') AS metadata, v.body_digest AS digest,
+           coalesce(v.confidence, 0) AS confidence, coalesce(v.line_ranges, '{}') AS line_ranges,
+           coalesce(v.meta, '{}') AS metadata,
+           v.body_digest AS digest,
            coalesce(v.headers, '') AS headers, coalesce(v.is_rendered, false) AS is_rendered, p.etag, p.last_modified,
            (SELECT r.importance FROM report_page r WHERE r.domain_id = %(domain_id)s AND r.key = p.key) AS importance,
            CASE WHEN %(bodies)s THEN visit_status(p.domain_id, p.key, v.at) END AS version_status,
@@ -37,8 +39,8 @@ PAGE = """
 VERSION = """
     SELECT p.key, p.url, f.state, v.number AS version, p.status, v.at AS version_at, p.last_good_at AS seen_at,
            p.last_change_at AS changed_at, v.title, v.language, v.content_type,
-           coalesce(v.content, v.text) AS content, v.confidence, v.meta AS metadata, v.body_digest AS digest, v.headers,
-           v.is_rendered, CASE WHEN v.number = p.version THEN p.etag END AS etag,
+           coalesce(v.content, v.text) AS content, v.confidence, v.line_ranges, v.meta AS metadata,
+           v.body_digest AS digest, v.headers, v.is_rendered, CASE WHEN v.number = p.version THEN p.etag END AS etag,
            CASE WHEN v.number = p.version THEN p.last_modified END AS last_modified, NULL::float8 AS importance,
            CASE WHEN %(bodies)s THEN visit_status(%(domain_id)s, w.key, v.at) END AS version_status,
            c.encoding, c.body_bytes, c.data, true AS is_of_all
@@ -97,10 +99,11 @@ class ExportedPage:
     status: the status of the last visit.  version_status: the status of the response with this version; None if it is
     not stored or bodies were not requested.  version_at: when the version was first seen.  seen_at: the last successful
     visit.  changed_at: the last change, or None.  importance: the mean of the domain is 1; None outside the OPIC
-    economy.  content: the content text.  confidence: of its choice, 0 to 1.  metadata: see `read_metadata`.
-    digest: the digest of the body.  body: the response body or the rendered document; None if not requested or stored.
-    headers: the stored headers of the response with this version, in order (core/http/stored_headers.py), without etag
-    and last_modified.  is_of_all: this is one of all stored versions of the page; then importance is None.
+    economy.  content: the content text.  confidence: of its choice, 0 to 1.  line_ranges: its lines, see PageContent.
+    metadata: see `read_metadata`.  digest: the digest of the body.  body: the response body or the rendered document;
+    None if not requested or not stored.  headers: the stored headers of the response with this version, in order
+    (core/http/stored_headers.py), without etag and last_modified.  is_of_all: this is one of all stored versions of the
+    page; then importance is None.
     """
 
     key: PageKey = field(repr=False)
@@ -123,6 +126,7 @@ class ExportedPage:
     digest: bytes | None = field(repr=False)
     content: str = field(repr=False)
     confidence: float
+    line_ranges: list[int] = field(repr=False)
     metadata: dict[str, Any] = field(repr=False)
     body: bytes | None = field(default=None, repr=False)
     is_of_all: bool = False
