@@ -633,16 +633,25 @@ static void open_box(Walker *walker, const Tag *tag, const Attributes *attribute
     add_byte(walker, BOX_HINTS, 0);
 }
 
+enum { MAX_HINT_CHARS = 1000 };
+
 /* Add the class of a code element, which names its language, to the hints of the last box. */
 static void add_hint(Walker *walker, Text classes) {
     Buffer *hints = &walker->buffers[BOX_HINTS];
     size_t start = --hints->length; /* without the NUL */
     Text all;
     while (start && hints->data[start - 1]) start--;
-    add_byte(walker, BOX_HINTS, ' ');
-    add_text_without(walker, BOX_HINTS, classes, NUL);
     all.start = hints->data + start;
     all.end = hints->data + hints->length;
+    if (count_chars(all) >= MAX_HINT_CHARS) {
+        hints->length++;
+        return;
+    }
+    add_byte(walker, BOX_HINTS, ' ');
+    add_string(walker, BOX_HINTS, classes);
+    if (walker->scan->failed) return;
+    all.start = hints->data + start;
+    all.end = hints->data + hints->length - 1;
     all = strip(all);
     hints->length = start;
     add_string(walker, BOX_HINTS, all); /* moves it within the buffer, which is large enough */
@@ -862,16 +871,21 @@ static void add_cost_tags(Names *names) {
 }
 
 static const byte *find_byte(Text text, byte value) {
+    const u64 ones = 0x0101010101010101ull;
+    for (; text.end - text.start >= 8; text.start += 8) {
+        u64 word = ((const Word *)(const void *)text.start)->value ^ ones * value;
+        if ((word - ones) & ~word & ones << 7) break; /* one of the eight bytes is zero */
+    }
     while (text.start < text.end && *text.start != value) text.start++;
     return text.start < text.end ? text.start : 0;
 }
 
 static const byte *find_comment_end(Text text) {
-    for (; text.start + 2 < text.end; text.start++) {
-        const byte *at = text.start + 2;
-        if (text.start[0] != '-' || text.start[1] != '-') continue;
-        if (*at == '!' && at + 1 < text.end) at++;
-        if (*at == '>') return at + 1;
+    const byte *first = text.start, *at;
+    while ((at = find_byte(text, '>'))) {
+        text.start = at + 1;
+        if (at > first && at[-1] == '!') at--;
+        if (at - first >= 2 && at[-1] == '-' && at[-2] == '-') return text.start;
     }
     return 0;
 }
