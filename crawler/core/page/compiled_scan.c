@@ -1016,23 +1016,28 @@ size_t hash_words(const byte *at, size_t length, u64 *hashes, size_t max_words) 
 
 /* ---- Loading ---- */
 
-/* Take what Python defines, which it keeps as long as this library is used; return whether it fits. */
+static int get_kind(int value) {
+    if (value == 0xC2 || (value >= 0xE1 && value <= 0xE3)) return LEAD;
+    if (value == 0 || value > 32) return value ? PLAIN : NUL;
+    return value < 9 || (value > 13 && value < 28) ? CONTROL : SPACE;
+}
+
+/* Take what Python defines, which it keeps as long as this library is used; return whether it fits. Another thread may
+   scan a page meanwhile, so no value changes in between. */
 int load(const Settings *given) {
     Text name;
-    int at;
+    int at, count = 1;
     call = given->functions;
     settings = given;
-    for (at = 0; at < 256; at++)
-        kinds[at] = at == 0 ? NUL : at < 9 || (at > 13 && at < 28) ? CONTROL : at <= 32 ? SPACE : PLAIN;
-    kinds[0xC2] = kinds[0xE1] = kinds[0xE2] = kinds[0xE3] = LEAD;
+    for (at = 0; at < 256; at++) kinds[at] = (byte)get_kind(at);
     tags[0].name = get_name_at((const byte *)"");
-    tag_count = 1;
-    for (name = get_name_at(given->tags); is_filled(name); name = get_name_at(name.end + 1), tag_count++) {
-        if (tag_count == MAX_TAGS) return 0;
-        tags[tag_count].name = name;
-        tags[tag_count].flags = given->tag_flags[tag_count - 1];
+    for (name = get_name_at(given->tags); is_filled(name); name = get_name_at(name.end + 1), count++) {
+        if (count == MAX_TAGS) return 0;
+        tags[count].name = name;
+        tags[count].flags = given->tag_flags[count - 1];
         for (at = OTHER_TAG; at < KINDS_OF_TAG; at++)
-            if (equals(name, special_tags[at].start, special_tags[at].length)) tags[tag_count].special = at;
+            if (equals(name, special_tags[at].start, special_tags[at].length)) tags[count].special = at;
     }
+    tag_count = count;
     return 1;
 }
