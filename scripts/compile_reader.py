@@ -42,7 +42,7 @@ def compile_reader() -> str:
         problem = run([*compiler, str(SOURCE), "-o", str(temporary)])
         if not problem:
             for older in SOURCE.parent.glob(f"{SOURCE.stem}.*.{sysconfig.get_platform()}.so"):
-                older.unlink()
+                older.unlink(missing_ok=True)
             temporary.replace(library)
             return ""
     return f"The page reader was not compiled, so pages are read in Python, which takes longer: {problem}"

@@ -18,7 +18,7 @@ typedef void Attribute;
 
 enum { ELEMENT_NODE = 1, TEXT_NODE = 3, COMMENT_NODE = 8 };
 
-struct Functions {
+typedef struct {
     void *(*realloc)(void *, size_t);
     void *(*free)(void *);
     Node *(*get_child)(Node *);
@@ -34,11 +34,11 @@ struct Functions {
     byte *(*get_text)(Node *, size_t *);
     void *(*free_text)(Node *document, byte *);
     u64 (*hash)(const void *, size_t);
-};
+} Functions;
 
 /* Of scan.py and html.py. Lists of names: each name ends with a NUL, and the list with an empty name. */
-struct Settings {
-    const struct Functions *functions;
+typedef struct {
+    const Functions *functions;
     const byte *tags, *root_ids, *boilerplate_roles, *link_marks;
     const u32 *tag_flags; /* the flags below; the characters that mark the start and end in the two highest bytes */
     const byte *cost_tags;
@@ -46,9 +46,10 @@ struct Settings {
     int max_root_chars, min_message_words, max_message_chars, max_data_chars;
     int tree_steps, formatted_nodes, many_attributes_chars;
     const u32 *unspaced; /* of fingerprint.py: the first and last characters of ranges, and a zero */
-};
+} Settings;
 
-enum { BLOCK = 1, HIDDEN = 2, BOILERPLATE_TAG = 4, CONTENT_TAG = 8, PREFORMATTED_TAG = 16, FILLED = 32, FILLED_WITH_ID = 64 };
+enum { BLOCK = 1, HIDDEN = 2, BOILERPLATE_TAG = 4, CONTENT_TAG = 8, PREFORMATTED_TAG = 16 };
+enum { FILLED = 32, FILLED_WITH_ID = 64 };
 enum { BOILERPLATE = 1, CONTENT = 2, PREFORMATTED = 4 };
 enum { PASSWORD_FIELD = 1, EMPTY_ROOT = 2, NOSCRIPT_MESSAGE = 4 };
 enum { LINK, TRANSLATION, IMAGE };
@@ -60,25 +61,25 @@ enum { FORMATTING = 1, SHALLOW = 2, RAW = 4, FOREIGN = 8 };
     X(FRAME, "frame") X(HEADER, "header") X(IFRAME, "iframe") X(IMG, "img") X(INPUT, "input") X(LINK_TAG, "link") \
     X(META, "meta") X(NOSCRIPT, "noscript") X(SCRIPT, "script") X(SVG, "svg") X(TITLE_TAG, "title")
 #define ATTRIBUTES(X) X(ID, "id") X(ROLE, "role") X(ITEMPROP, "itemprop") X(ITEMTYPE, "itemtype") X(ALT, "alt") \
-    X(ARIA_LABEL, "aria-label") X(CLASS, "class") X(CONTENT_VALUE, "content") X(HIDDEN_VALUE, "hidden") X(HREF, "href") \
-    X(HREFLANG, "hreflang") X(HTTP_EQUIV, "http-equiv") X(LANG, "lang") X(NAME, "name") X(PROPERTY, "property") \
-    X(REL, "rel") X(SRC, "src") X(STYLE, "style") X(TITLE, "title") X(TYPE, "type") X(XML_LANG, "xml:lang")
+    X(ARIA_LABEL, "aria-label") X(CLASS, "class") X(CONTENT_VALUE, "content") X(HIDDEN_VALUE, "hidden") \
+    X(HREF, "href") X(HREFLANG, "hreflang") X(HTTP_EQUIV, "http-equiv") X(LANG, "lang") X(NAME, "name") \
+    X(PROPERTY, "property") X(REL, "rel") X(SRC, "src") X(STYLE, "style") X(TITLE, "title") X(TYPE, "type") X(XML_LANG, "xml:lang")
 #define AS_NUMBER(number, name) number,
 #define AS_NAME(number, name) {name, sizeof name - 1},
 
-struct Name { const char *start; size_t length; };
+typedef struct { const char *start; size_t length; } Name;
 enum { OTHER_TAG, TAGS(AS_NUMBER) KINDS_OF_TAG };
 enum { ATTRIBUTES(AS_NUMBER) KINDS_OF_ATTRIBUTE };
-static const struct Name special_tags[] = {{"", 0}, TAGS(AS_NAME)};
-static const struct Name attribute_names[] = {ATTRIBUTES(AS_NAME)};
+static const Name special_tags[] = {{"", 0}, TAGS(AS_NAME)};
+static const Name attribute_names[] = {ATTRIBUTES(AS_NAME)};
 
-struct Text { const byte *start, *end; };
-static const struct Text no_text;
-struct Word { u64 value; } __attribute__((packed)); /* eight bytes at any address */
-struct Attributes { u32 present; struct Text values[KINDS_OF_ATTRIBUTE]; };
-struct Tag { struct Text name; u32 flags; int special; };
-struct Mark { int anchor; byte start, end; }; /* anchor: the number of a link's anchor, or -1 */
-struct Buffer { byte *data; size_t length, size; };
+typedef struct { const byte *start, *end; } Text;
+static const Text no_text;
+typedef struct { u64 value; } __attribute__((packed)) Word; /* eight bytes at any address */
+typedef struct { u32 present; Text values[KINDS_OF_ATTRIBUTE]; } Attributes;
+typedef struct { Text name; u32 flags; int special; } Tag;
+typedef struct { int anchor; byte start, end; } Mark; /* anchor: the number of a link's anchor, or -1 */
+typedef struct { byte *data; size_t length, size; } Buffer;
 
 /* The buffers of a result, in the order of compiled_scan.py. Each string ends with a NUL. */
 enum {
@@ -87,19 +88,19 @@ enum {
     BOX_CLASSES, BOX_HINTS, TEXTS, MARKED, ANCHORS, RECORD_VALUES, BASE_VALUE, LANGUAGE, /* strings */
     BUFFERS
 };
-struct Scan { struct Buffer buffers[BUFFERS]; size_t signs, failed; };
+typedef struct { Buffer buffers[BUFFERS]; size_t signs, failed; } Scan;
 
-struct Element {
+typedef struct {
     int depth, box, own_box, root_chars, root_anchors;
     byte is_hidden, is_in_link, is_watched, is_in_noscript, is_in_svg, has_mark;
-};
+} Element;
 
-struct Nodes { Node *const *sorted; size_t count; };
+typedef struct { Node *const *sorted; size_t count; } Nodes;
 
-struct Walker {
-    struct Scan *scan;
-    struct Buffer *buffers, elements, open_marks;
-    struct Nodes ignored, watched;
+typedef struct {
+    Scan *scan;
+    Buffer *buffers, elements, open_marks;
+    Nodes ignored, watched;
     Node *document;
     /* The line that is being collected: */
     int box;
@@ -110,33 +111,32 @@ struct Walker {
     /* Of the page: */
     int all_chars, data_chars_left, titles, is_in_body;
     int message_chars, message_words, message_gap;
-};
+} Walker;
 
-enum { NUL, CONTROL, PLAIN, LEAD, SPACE }; /* kinds of bytes; LEAD: may be the first byte of a space that is not ASCII */
+/* Kinds of bytes. LEAD: it may be the first byte of a space that is not ASCII. */
+enum { NUL, CONTROL, PLAIN, LEAD, SPACE };
 static byte kinds[256];
 enum { MAX_TAGS = 200, MAX_TAG_ID = 512 };
-static struct Tag tags[MAX_TAGS]; /* the first one is that of all other elements */
+static Tag tags[MAX_TAGS]; /* the first one is that of all other elements */
 static int tag_count;
 static byte tag_numbers[MAX_TAG_ID]; /* of tags by id, plus 1; 0 if not looked up yet */
-static const struct Functions *call;
-static const struct Settings *settings;
+static const Functions *call;
+static const Settings *settings;
 
 /* Assignments of large structures would call memcpy, which is in a library. */
 static void clear(void *to, size_t length) { while (length--) ((byte *)to)[length] = 0; }
 
 /* ---- Texts ---- */
 
-static int equals(struct Text text, const void *other, size_t length)
-{
+static int equals(Text text, const void *other, size_t length) {
     const byte *at = other;
     if ((size_t)(text.end - text.start) != length) return 0;
     while (text.start < text.end) if (*text.start++ != *at++) return 0;
     return 1;
 }
 
-static struct Text get_name_at(const byte *list)
-{
-    struct Text name;
+static Text get_name_at(const byte *list) {
+    Text name;
     name.start = name.end = list;
     while (*name.end) name.end++;
     return name;
@@ -144,62 +144,46 @@ static struct Text get_name_at(const byte *list)
 
 static byte lower(byte letter) { return letter >= 'A' && letter <= 'Z' ? letter + 32 : letter; }
 
-static int equals_lower(struct Text text, struct Text name)
-{
-    if (text.end - text.start != name.end - name.start) return 0;
-    while (text.start < text.end) if (lower(*text.start++) != *name.start++) return 0;
-    return 1;
-}
-
-static int is_one_of(struct Text text, const byte *list)
-{
-    struct Text name;
-    for (name = get_name_at(list); name.start < name.end; name = get_name_at(name.end + 1))
-        if (equals(text, name.start, (size_t)(name.end - name.start))) return 1;
+/* Return whether a text is in a list of names, in lowercase or, if `is_any_case`, in any case. */
+static int is_one_of(Text text, const byte *list, int is_any_case) {
+    Text name;
+    for (name = get_name_at(list); name.start < name.end; name = get_name_at(name.end + 1)) {
+        const byte *at = text.start;
+        if (text.end - text.start != name.end - name.start) continue;
+        while (at < text.end && *name.start == (is_any_case ? lower(*at) : *at)) at++, name.start++;
+        if (at == text.end) return 1;
+    }
     return 0;
 }
 
-static int is_one_of_lower(struct Text text, const byte *list)
-{
-    struct Text name;
-    for (name = get_name_at(list); name.start < name.end; name = get_name_at(name.end + 1))
-        if (equals_lower(text, name)) return 1;
-    return 0;
-}
-
-static int get_long_space_length(const byte *at, const byte *end)
-{
-    int second, third;
-    second = at + 1 < end ? at[1] : 0;
-    third = at + 2 < end ? at[2] : 0;
+static int get_long_space_length(const byte *at, const byte *end) {
+    int second = at + 1 < end ? at[1] : 0, third = at + 2 < end ? at[2] : 0;
     if (*at == 0xC2) return second == 0x85 || second == 0xA0 ? 2 : 0;
     if (*at == 0xE1) return second == 0x9A && third == 0x80 ? 3 : 0;
     if (*at == 0xE3) return second == 0x80 && third == 0x80 ? 3 : 0;
     if (second == 0x81) return third == 0x9F ? 3 : 0;
-    return second == 0x80 && ((third >= 0x80 && third <= 0x8A) || third == 0xA8 || third == 0xA9 || third == 0xAF) ? 3 : 0;
+    if (second != 0x80) return 0;
+    return (third >= 0x80 && third <= 0x8A) || third == 0xA8 || third == 0xA9 || third == 0xAF ? 3 : 0;
 }
 
 /* Return the length of the whitespace character at a place as str.isspace() knows it, or 0. */
-static inline int get_space_length(const byte *at, const byte *end)
-{
+static inline int get_space_length(const byte *at, const byte *end) {
     return kinds[*at] < LEAD ? 0 : kinds[*at] == SPACE ? 1 : get_long_space_length(at, end);
 }
 
-static const byte *skip_spaces(struct Text text)
-{
+static const byte *skip_spaces(Text text) {
     int length;
     while (text.start < text.end && (length = get_space_length(text.start, text.end))) text.start += length;
     return text.start;
 }
 
-static int is_blank(struct Text text) { return skip_spaces(text) == text.end; }
+static int is_blank(Text text) { return skip_spaces(text) == text.end; }
 
-static int is_html_space(byte each) { return each == ' ' || each == '\t' || each == '\n' || each == '\f' || each == '\r'; }
+static int is_html_space(byte each) { return kinds[each] == SPACE && each != '\v' && (each < 28 || each == ' '); }
 
 static int is_continuation(byte each) { return (each & 0xC0) == 0x80; }
 
-static struct Text strip(struct Text text)
-{
+static Text strip(Text text) {
     text.start = skip_spaces(text);
     while (text.start < text.end) {
         const byte *last = text.end - 1;
@@ -211,8 +195,7 @@ static struct Text strip(struct Text text)
 }
 
 /* Take the next word of a text; return whether there is one. */
-static int take_word(struct Text *text, struct Text *word)
-{
+static int take_word(Text *text, Text *word) {
     const byte *at = text->start = skip_spaces(*text);
     while (at < text->end && !get_space_length(at, text->end)) at++;
     word->start = text->start;
@@ -220,8 +203,7 @@ static int take_word(struct Text *text, struct Text *word)
     return word->start < word->end;
 }
 
-static int count_word_chars(struct Text text)
-{
+static int count_word_chars(Text text) {
     int count = 0, length;
     while (text.start < text.end) {
         if (!(length = get_space_length(text.start, text.end))) count += !is_continuation(*text.start);
@@ -230,26 +212,23 @@ static int count_word_chars(struct Text text)
     return count;
 }
 
-static int has_token(struct Text text, const byte *list)
-{
-    struct Text word;
-    while (take_word(&text, &word)) if (is_one_of_lower(word, list)) return 1;
+static int has_token(Text text, const byte *list) {
+    Text word;
+    while (take_word(&text, &word)) if (is_one_of(word, list, 1)) return 1;
     return 0;
 }
 
-static int count_chars(struct Text text)
-{
+static int count_chars(Text text) {
     int count = 0;
     for (; text.end - text.start >= 8; text.start += 8) { /* sets a bit for each continuation byte */
-        u64 word = ((const struct Word *)(const void *)text.start)->value;
+        u64 word = ((const Word *)(const void *)text.start)->value;
         count += 8 - (int)(((word >> 7 & ~word >> 6 & 0x0101010101010101ull) * 0x0101010101010101ull) >> 56);
     }
     while (text.start < text.end) count += !is_continuation(*text.start++);
     return count;
 }
 
-static struct Text take_chars(struct Text text, int count)
-{
+static Text take_chars(Text text, int count) {
     const byte *at = text.start;
     if (text.end - text.start <= count) return text;
     while (at < text.end && (count -= !is_continuation(*at)) >= 0) at++;
@@ -260,8 +239,7 @@ static struct Text take_chars(struct Text text, int count)
 /* ---- Buffers ---- */
 
 /* Return where a number of bytes can be appended; NULL if memory runs out. */
-static byte *reserve(struct Walker *walker, struct Buffer *buffer, size_t more)
-{
+static byte *reserve(Walker *walker, Buffer *buffer, size_t more) {
     size_t needed = buffer->length + more, size = buffer->size ? buffer->size : 256;
     if (needed > buffer->size) {
         byte *data;
@@ -277,16 +255,14 @@ static byte *reserve(struct Walker *walker, struct Buffer *buffer, size_t more)
     return buffer->data + buffer->length;
 }
 
-static void add_byte(struct Walker *walker, int number, byte value)
-{
+static void add_byte(Walker *walker, int number, byte value) {
     byte *to = reserve(walker, &walker->buffers[number], 1);
     if (!to) return;
     *to = value;
     walker->buffers[number].length++;
 }
 
-static void add_integer(struct Walker *walker, int number, int value)
-{
+static void add_integer(Walker *walker, int number, int value) {
     byte *to = reserve(walker, &walker->buffers[number], sizeof value);
     if (!to) return;
     *(int *)(void *)to = value;
@@ -294,21 +270,19 @@ static void add_integer(struct Walker *walker, int number, int value)
 }
 
 /* Append a text without the characters of the kinds up to `dropped`. */
-static void add_text_without(struct Walker *walker, int number, struct Text text, int dropped)
-{
+static void add_text_without(Walker *walker, int number, Text text, int dropped) {
     byte *to = reserve(walker, &walker->buffers[number], (size_t)(text.end - text.start));
     if (!to) return;
     for (; text.start < text.end; text.start++) if (kinds[*text.start] > dropped) *to++ = *text.start;
     walker->buffers[number].length = (size_t)(to - walker->buffers[number].data);
 }
 
-static void add_string(struct Walker *walker, int number, struct Text text)
-{
-    struct Buffer *buffer = &walker->buffers[number];
+static void add_string(Walker *walker, int number, Text text) {
+    Buffer *buffer = &walker->buffers[number];
     byte *to = reserve(walker, buffer, (size_t)(text.end - text.start) + 1);
     if (!to) return;
     for (; text.end - text.start >= 8; text.start += 8, to += 8)
-        ((struct Word *)(void *)to)->value = ((const struct Word *)(const void *)text.start)->value;
+        ((Word *)(void *)to)->value = ((const Word *)(const void *)text.start)->value;
     while (text.start < text.end) *to++ = *text.start++;
     *to++ = 0;
     buffer->length = (size_t)(to - buffer->data);
@@ -316,9 +290,8 @@ static void add_string(struct Walker *walker, int number, struct Text text)
 
 /* Append words, separated by single spaces, to what is in a buffer from `start` on. has_gap: whether whitespace comes
    before the text. Return whether it ends with whitespace. */
-static int add_words(struct Walker *walker, int number, size_t start, struct Text text, int dropped, int has_gap)
-{
-    struct Buffer *buffer = &walker->buffers[number];
+static int add_words(Walker *walker, int number, size_t start, Text text, int dropped, int has_gap) {
+    Buffer *buffer = &walker->buffers[number];
     byte *to = reserve(walker, buffer, (size_t)(text.end - text.start) + 1), *first;
     const byte *at = text.start;
     if (!to) return 0;
@@ -338,20 +311,19 @@ static int add_words(struct Walker *walker, int number, size_t start, struct Tex
     return has_gap;
 }
 
-static int get_integer_count(struct Walker *walker, int number) { return (int)(walker->buffers[number].length / sizeof(int)); }
-static int get_box_count(struct Walker *walker) { return (int)walker->buffers[BOX_TAGS].length; }
-static int get_anchor_count(struct Walker *walker) { return (int)walker->buffers[FOLLOWED].length; }
-static int get_mark_count(struct Walker *walker) { return (int)(walker->open_marks.length / sizeof(struct Mark)); }
-static struct Mark *get_mark(struct Walker *walker, int at) { return (struct Mark *)(void *)walker->open_marks.data + at; }
+static int get_integer_count(Walker *walker, int number) { return (int)(walker->buffers[number].length / sizeof(int)); }
+static int get_box_count(Walker *walker) { return (int)walker->buffers[BOX_TAGS].length; }
+static int get_anchor_count(Walker *walker) { return (int)walker->buffers[FOLLOWED].length; }
+static int get_mark_count(Walker *walker) { return (int)(walker->open_marks.length / sizeof(Mark)); }
+static Mark *get_mark(Walker *walker, int at) { return (Mark *)(void *)walker->open_marks.data + at; }
 
 /* ---- Attributes and tags ---- */
 
-static void read_attributes(Node *node, struct Attributes *attributes)
-{
+static void read_attributes(Node *node, Attributes *attributes) {
     Attribute *attribute = call->get_first_attribute(node);
     attributes->present = 0;
     for (; attribute; attribute = call->get_next_attribute(attribute)) {
-        struct Text name, value;
+        Text name, value;
         size_t length = 0;
         int at;
         name.start = call->get_name(attribute, &length);
@@ -369,26 +341,22 @@ static void read_attributes(Node *node, struct Attributes *attributes)
     }
 }
 
-static int has(const struct Attributes *attributes, int name) { return attributes->present >> name & 1; }
+static int has(const Attributes *attributes, int name) { return attributes->present >> name & 1; }
 
-static struct Text get(const struct Attributes *attributes, int name)
-{
+static Text get(const Attributes *attributes, int name) {
     return has(attributes, name) ? attributes->values[name] : no_text;
 }
-
-static int is_filled(struct Text text) { return text.start < text.end; }
+static int is_filled(Text text) { return text.start < text.end; }
 
 /* Skip a word in any case, and then ASCII whitespace; return NULL if the word is not there. */
-static const byte *skip_word(const byte *at, const byte *end, const char *word)
-{
+static const byte *skip_word(const byte *at, const byte *end, const char *word) {
     while (*word) if (at == end || lower(*at++) != (byte)*word++) return 0;
     while (at < end && (*at == ' ' || (*at >= '\t' && *at <= '\r'))) at++;
     return at;
 }
 
-static int is_hidden_by_attributes(const struct Attributes *attributes)
-{
-    struct Text style = get(attributes, STYLE);
+static int is_hidden_by_attributes(const Attributes *attributes) {
+    Text style = get(attributes, STYLE);
     for (; style.start < style.end; style.start++) {
         const byte *at = skip_word(style.start, style.end, "display");
         if (at && (at = skip_word(at, style.end, ":")) && skip_word(at, style.end, "none")) return 1;
@@ -396,9 +364,8 @@ static int is_hidden_by_attributes(const struct Attributes *attributes)
     return has(attributes, HIDDEN_VALUE);
 }
 
-static int look_up_tag(Node *node)
-{
-    struct Text name;
+static int look_up_tag(Node *node) {
+    Text name;
     size_t length = 0;
     int number;
     name.start = call->get_tag(node, &length);
@@ -408,16 +375,14 @@ static int look_up_tag(Node *node)
     return 0;
 }
 
-static const struct Tag *find_tag(Node *node)
-{
+static const Tag *find_tag(Node *node) {
     size_t id = call->get_tag_id(node);
     if (id >= MAX_TAG_ID) return &tags[look_up_tag(node)];
     if (!tag_numbers[id]) tag_numbers[id] = (byte)(look_up_tag(node) + 1);
     return &tags[tag_numbers[id] - 1];
 }
 
-static int contains(struct Nodes nodes, Node *node)
-{
+static int contains(Nodes nodes, Node *node) {
     size_t first = 0, last = nodes.count;
     while (first < last) {
         size_t middle = first + (last - first) / 2;
@@ -430,12 +395,12 @@ static int contains(struct Nodes nodes, Node *node)
 
 /* ---- Lines ---- */
 
-static void flush(struct Walker *walker)
-{
-    struct Buffer *buffers = walker->buffers;
+static void flush(Walker *walker) {
+    Buffer *buffers = walker->buffers;
     int at, pointers = get_integer_count(walker, POINTERS);
     if (buffers[TEXTS].length > walker->text_start || pointers > walker->line_pointers) {
-        for (at = get_mark_count(walker) - walker->pending; at-- > 0;) add_byte(walker, MARKED, get_mark(walker, at)->end);
+        for (at = get_mark_count(walker) - walker->pending; at-- > 0;)
+            add_byte(walker, MARKED, get_mark(walker, at)->end);
         add_integer(walker, LINE_BOXES, walker->box > 0 ? walker->box : 0);
         add_byte(walker, TEXTS, 0);
         add_byte(walker, MARKED, 0);
@@ -451,17 +416,15 @@ static void flush(struct Walker *walker)
     walker->line_pointers = pointers;
 }
 
-static void add_number(struct Walker *walker, int buffer, int number)
-{
+static void add_number(Walker *walker, int buffer, int number) {
     int divisor = 1;
     while (number / divisor >= 10) divisor *= 10;
     for (; divisor; divisor /= 10) add_byte(walker, buffer, (byte)('0' + number / divisor % 10));
 }
 
-static void start_marks(struct Walker *walker)
-{
+static void start_marks(Walker *walker) {
     for (; walker->pending; walker->pending--) {
-        const struct Mark *mark = get_mark(walker, get_mark_count(walker) - walker->pending);
+        const Mark *mark = get_mark(walker, get_mark_count(walker) - walker->pending);
         add_byte(walker, MARKED, mark->start);
         if (mark->anchor < 0) continue;
         add_number(walker, MARKED, mark->anchor);
@@ -470,15 +433,17 @@ static void start_marks(struct Walker *walker)
 }
 
 /* Add text to the marked line, with whitespace collapsed: before the marks that start, after those that end. */
-static void add_marked_words(struct Walker *walker, struct Text text)
-{
-    int length = 0;
+static void add_marked_words(Walker *walker, Text text) {
+    int length;
     while (text.start < text.end && kinds[*text.start] <= CONTROL) text.start++;
     if (text.start == text.end) return;
     walker->has_space |= get_space_length(text.start, text.end) > 0;
     if (walker->has_space && walker->buffers[MARKED].length > walker->marked_start) add_byte(walker, MARKED, ' ');
-    while (text.start < text.end && ((length = get_space_length(text.start, text.end)) || kinds[*text.start] <= CONTROL))
+    while (text.start < text.end) {
+        length = get_space_length(text.start, text.end);
+        if (!length && kinds[*text.start] > CONTROL) break;
         text.start += length ? length : 1;
+    }
     walker->has_space = 1;
     if (text.start == text.end) return;
     start_marks(walker);
@@ -486,8 +451,7 @@ static void add_marked_words(struct Walker *walker, struct Text text)
 }
 
 /* Count the words of the message for readers without scripts, in its first characters. */
-static void add_message(struct Walker *walker, struct Text text)
-{
+static void add_message(Walker *walker, Text text) {
     text = take_chars(text, settings->max_message_chars - walker->message_chars);
     walker->message_chars += count_chars(text);
     while (text.start < text.end) {
@@ -498,8 +462,7 @@ static void add_message(struct Walker *walker, struct Text text)
     }
 }
 
-static void add_text(struct Walker *walker, struct Text text, const struct Element *element)
-{
+static void add_text(Walker *walker, Text text, const Element *element) {
     int is_collected = !element->is_hidden && element->is_watched, chars;
     int is_current = is_collected && element->box == walker->box;
     int is_preformatted = walker->buffers[BOX_FLAGS].data[element->box] & PREFORMATTED;
@@ -526,15 +489,13 @@ static void add_text(struct Walker *walker, struct Text text, const struct Eleme
 
 /* ---- Records ---- */
 
-static void add_anchor(struct Walker *walker, struct Text target, int is_followed)
-{
+static void add_anchor(Walker *walker, Text target, int is_followed) {
     add_string(walker, ANCHORS, target);
     add_byte(walker, FOLLOWED, (byte)is_followed);
 }
 
 /* Return the text of a node, which must be freed; NULL if memory runs out. */
-static byte *get_text(struct Walker *walker, Node *node, struct Text *text)
-{
+static byte *get_text(Walker *walker, Node *node, Text *text) {
     size_t length = 0;
     byte *start = call->get_text(node, &length);
     if (!start) walker->scan->failed = 1;
@@ -543,9 +504,8 @@ static byte *get_text(struct Walker *walker, Node *node, struct Text *text)
     return start;
 }
 
-static void collect_text(struct Walker *walker, Node *node, int is_title)
-{
-    struct Text text;
+static void collect_text(Walker *walker, Node *node, int is_title) {
+    Text text;
     byte *owned = get_text(walker, node, &text);
     if (!owned) return;
     if (is_title) {
@@ -560,9 +520,8 @@ static void collect_text(struct Walker *walker, Node *node, int is_title)
 }
 
 /* Return whether a node is text, but only whitespace: that of HTML, or any. */
-static int is_blank_text(struct Walker *walker, Node *node, int is_of_html)
-{
-    struct Text text;
+static int is_blank_text(Walker *walker, Node *node, int is_of_html) {
+    Text text;
     byte *owned;
     if (call->get_type(node) != TEXT_NODE || !(owned = get_text(walker, node, &text))) return 0;
     if (!is_of_html) text.start = skip_spaces(text);
@@ -571,29 +530,25 @@ static int is_blank_text(struct Walker *walker, Node *node, int is_of_html)
     return text.start == text.end;
 }
 
-static int is_empty_link(struct Walker *walker, Node *node, const struct Attributes *attributes)
-{
+static int is_empty_link(Walker *walker, Node *node, const Attributes *attributes) {
     Node *child = call->get_child(node);
     while (child && is_blank_text(walker, child, 0)) child = call->get_next(child);
     return !child && !is_filled(get(attributes, ARIA_LABEL)) && !is_filled(get(attributes, TITLE));
 }
 
-static int is_blank_element(struct Walker *walker, Node *node)
-{
+static int is_blank_element(Walker *walker, Node *node) {
     Node *child = call->get_child(node);
     while (child && (call->get_type(child) == COMMENT_NODE || is_blank_text(walker, child, 1)))
         child = call->get_next(child);
     return !child;
 }
 
-static void add_record(struct Walker *walker, int kind, const struct Attributes *attributes, const byte *names, int count)
-{
+static void add_record(Walker *walker, int kind, const Attributes *attributes, const byte *names, int count) {
     add_byte(walker, RECORD_KINDS, (byte)kind);
     while (count--) add_string(walker, RECORD_VALUES, get(attributes, *names++));
 }
 
-static void add_word(struct Walker *walker, const char *word)
-{
+static void add_word(Walker *walker, const char *word) {
     add_string(walker, RECORD_VALUES, get_name_at((const byte *)word));
 }
 
@@ -601,8 +556,7 @@ static const byte NEXT_OR_PREV[] = "next\0prev\0";
 static const byte META_VALUES[] = {CONTENT_VALUE, NAME, HTTP_EQUIV, PROPERTY}, LINK_VALUES[] = {HREF, REL, TYPE};
 static const byte IMAGE_VALUES[] = {SRC, ALT, CONTENT_VALUE}, SCRIPT_VALUES[] = {TYPE}, BLANK_VALUES[] = {ID};
 
-static void collect_head(struct Walker *walker, Node *node, int tag, const struct Attributes *attributes, const struct Element *element)
-{
+static void collect_head(Walker *walker, Node *node, int tag, const Attributes *attributes, const Element *element) {
     if (tag == LINK_TAG && has(attributes, HREF)) {
         add_record(walker, LINK_RECORD, attributes, LINK_VALUES, 3);
         if (has_token(get(attributes, REL), NEXT_OR_PREV)) add_anchor(walker, get(attributes, HREF), 1);
@@ -619,8 +573,7 @@ static void collect_head(struct Walker *walker, Node *node, int tag, const struc
     }
 }
 
-static void collect(struct Walker *walker, Node *node, const struct Tag *tag, const struct Attributes *attributes, const struct Element *element)
-{
+static void collect(Walker *walker, Node *node, const Tag *tag, const Attributes *attributes, const Element *element) {
     int is_filled_tag = tag->flags & FILLED || (tag->flags & FILLED_WITH_ID && has(attributes, ID));
     switch (tag->special) {
     case A: case AREA:
@@ -640,7 +593,7 @@ static void collect(struct Walker *walker, Node *node, const struct Tag *tag, co
         collect_text(walker, node, 0);
         break;
     case INPUT:
-        if (is_one_of_lower(get(attributes, TYPE), (const byte *)"password\0")) walker->scan->signs |= PASSWORD_FIELD;
+        if (is_one_of(get(attributes, TYPE), (const byte *)"password\0", 1)) walker->scan->signs |= PASSWORD_FIELD;
         break;
     case BODY:
         walker->is_in_body = 1;
@@ -648,14 +601,14 @@ static void collect(struct Walker *walker, Node *node, const struct Tag *tag, co
     default:
         if (!contains(walker->ignored, node) && (!walker->watched.sorted || contains(walker->watched, node)))
             collect_head(walker, node, tag->special, attributes, element);
-        if (is_filled_tag && is_blank_element(walker, node)) add_record(walker, BLANK_RECORD, attributes, BLANK_VALUES, 1);
+        if (is_filled_tag && is_blank_element(walker, node))
+            add_record(walker, BLANK_RECORD, attributes, BLANK_VALUES, 1);
     }
 }
 
 /* ---- Elements ---- */
 
-static int add_box(struct Walker *walker, int tag, struct Text classes, int parent, int flags)
-{
+static int add_box(Walker *walker, int tag, Text classes, int parent, int flags) {
     add_byte(walker, BOX_TAGS, (byte)tag);
     add_integer(walker, BOX_PARENTS, parent);
     add_integer(walker, BOX_ENDS, 0);
@@ -664,12 +617,11 @@ static int add_box(struct Walker *walker, int tag, struct Text classes, int pare
     return get_box_count(walker) - 1;
 }
 
-static void open_box(struct Walker *walker, const struct Tag *tag, const struct Attributes *attributes, struct Element *element)
-{
+static void open_box(Walker *walker, const Tag *tag, const Attributes *attributes, Element *element) {
     int name, is_first = 1, flags = walker->buffers[BOX_FLAGS].data[element->box] & ~PREFORMATTED;
     if (tag->flags & CONTENT_TAG) flags |= CONTENT;
     if (tag->flags & BOILERPLATE_TAG || (tag->special == HEADER && !(flags & CONTENT))) flags |= BOILERPLATE;
-    if (is_one_of_lower(get(attributes, ROLE), settings->boilerplate_roles)) flags |= BOILERPLATE;
+    if (is_one_of(get(attributes, ROLE), settings->boilerplate_roles, 1)) flags |= BOILERPLATE;
     if (tag->flags & PREFORMATTED_TAG) flags |= PREFORMATTED;
     element->box = element->own_box = add_box(walker, (int)(tag - tags), get(attributes, CLASS), element->box, flags);
     for (name = ID; name <= ITEMTYPE; name++) {
@@ -681,33 +633,39 @@ static void open_box(struct Walker *walker, const struct Tag *tag, const struct 
     add_byte(walker, BOX_HINTS, 0);
 }
 
+enum { MAX_HINT_CHARS = 1000 };
+
 /* Add the class of a code element, which names its language, to the hints of the last box. */
-static void add_hint(struct Walker *walker, struct Text classes)
-{
-    struct Buffer *hints = &walker->buffers[BOX_HINTS];
+static void add_hint(Walker *walker, Text classes) {
+    Buffer *hints = &walker->buffers[BOX_HINTS];
     size_t start = --hints->length; /* without the NUL */
-    struct Text all;
+    Text all;
     while (start && hints->data[start - 1]) start--;
-    add_byte(walker, BOX_HINTS, ' ');
-    add_text_without(walker, BOX_HINTS, classes, NUL);
     all.start = hints->data + start;
     all.end = hints->data + hints->length;
+    if (count_chars(all) >= MAX_HINT_CHARS) {
+        hints->length++;
+        return;
+    }
+    add_byte(walker, BOX_HINTS, ' ');
+    add_string(walker, BOX_HINTS, classes);
+    if (walker->scan->failed) return;
+    all.start = hints->data + start;
+    all.end = hints->data + hints->length - 1;
     all = strip(all);
     hints->length = start;
     add_string(walker, BOX_HINTS, all); /* moves it within the buffer, which is large enough */
 }
 
-static void add_pointer(struct Walker *walker, int box, int kind, int target)
-{
+static void add_pointer(Walker *walker, int box, int kind, int target) {
     add_integer(walker, POINTERS, get_integer_count(walker, LINE_BOXES));
     add_integer(walker, POINTERS, box);
     add_integer(walker, POINTERS, kind);
     add_integer(walker, POINTERS, target);
 }
 
-static void open_mark(struct Walker *walker, struct Element *element, int anchor, u32 start, u32 end)
-{
-    struct Mark *mark = (struct Mark *)(void *)reserve(walker, &walker->open_marks, sizeof *mark);
+static void open_mark(Walker *walker, Element *element, int anchor, u32 start, u32 end) {
+    Mark *mark = (Mark *)(void *)reserve(walker, &walker->open_marks, sizeof *mark);
     if (!mark) return;
     mark->anchor = anchor;
     mark->start = (byte)start;
@@ -717,8 +675,7 @@ static void open_mark(struct Walker *walker, struct Element *element, int anchor
     element->has_mark = 1;
 }
 
-static void open_inline(struct Walker *walker, Node *node, const struct Tag *tag, const struct Attributes *attributes, struct Element *element)
-{
+static void open_inline(Walker *walker, Node *node, const Tag *tag, const Attributes *attributes, Element *element) {
     int is_link = tag->special == A && has(attributes, HREF), number = get_anchor_count(walker);
     if (is_link) {
         element->is_in_link = 1;
@@ -740,17 +697,16 @@ static void open_inline(struct Walker *walker, Node *node, const struct Tag *tag
     }
 }
 
-static void open_element(struct Walker *walker, Node *node, int depth)
-{
-    const struct Tag *tag = find_tag(node);
-    struct Element *outer, *element;
-    struct Attributes attributes;
+static void open_element(Walker *walker, Node *node, int depth) {
+    const Tag *tag = find_tag(node);
+    Element *outer, *element;
+    Attributes attributes;
     int is_hidden, is_watched;
     read_attributes(node, &attributes);
     is_hidden = is_hidden_by_attributes(&attributes) || contains(walker->ignored, node);
     is_watched = contains(walker->watched, node);
     if (tag == tags && !is_hidden && !is_watched) return;
-    element = (struct Element *)(void *)reserve(walker, &walker->elements, sizeof *element);
+    element = (Element *)(void *)reserve(walker, &walker->elements, sizeof *element);
     if (!element) return;
     outer = element - 1;
     *element = *outer;
@@ -766,7 +722,7 @@ static void open_element(struct Walker *walker, Node *node, int depth)
         if (tag->flags & BLOCK) {
             open_box(walker, tag, &attributes, element);
         } else if (element->is_watched != outer->is_watched) {
-            struct Attributes none;
+            Attributes none;
             none.present = 0;
             open_box(walker, tags, &none, element);
         }
@@ -777,7 +733,7 @@ static void open_element(struct Walker *walker, Node *node, int depth)
         walker->message_chars = walker->message_words = 0;
         walker->message_gap = 1;
     }
-    if (tag->flags & BLOCK && tag->special != BODY && is_one_of(get(&attributes, ID), settings->root_ids)) {
+    if (tag->flags & BLOCK && tag->special != BODY && is_one_of(get(&attributes, ID), settings->root_ids, 0)) {
         element->root_chars = walker->all_chars;
         element->root_anchors = get_anchor_count(walker);
     }
@@ -785,15 +741,15 @@ static void open_element(struct Walker *walker, Node *node, int depth)
     walker->elements.length += sizeof *element;
 }
 
-static void close_element(struct Walker *walker)
-{
-    const struct Element *element;
+static void close_element(Walker *walker) {
+    const Element *element;
     walker->elements.length -= sizeof *element;
-    element = (const struct Element *)(void *)(walker->elements.data + walker->elements.length);
-    if (element->own_box >= 0) ((int *)(void *)walker->buffers[BOX_ENDS].data)[element->own_box] = get_box_count(walker);
+    element = (const Element *)(void *)(walker->elements.data + walker->elements.length);
+    if (element->own_box >= 0)
+        ((int *)(void *)walker->buffers[BOX_ENDS].data)[element->own_box] = get_box_count(walker);
     if (element->has_mark) {
         byte end = get_mark(walker, get_mark_count(walker) - 1)->end;
-        walker->open_marks.length -= sizeof(struct Mark);
+        walker->open_marks.length -= sizeof(Mark);
         if (walker->pending) walker->pending--;
         else add_byte(walker, MARKED, end);
     }
@@ -804,19 +760,17 @@ static void close_element(struct Walker *walker)
         walker->scan->signs |= NOSCRIPT_MESSAGE;
 }
 
-static void visit(struct Walker *walker, Node *node, int depth)
-{
-    struct Text text;
+static void visit(Walker *walker, Node *node, int depth) {
+    Text text;
     byte *owned;
     int type = call->get_type(node);
     if (type == ELEMENT_NODE) open_element(walker, node, depth);
     if (type != TEXT_NODE || !(owned = get_text(walker, node, &text))) return;
-    add_text(walker, text, (struct Element *)(void *)(walker->elements.data + walker->elements.length) - 1);
+    add_text(walker, text, (Element *)(void *)(walker->elements.data + walker->elements.length) - 1);
     call->free_text(walker->document, owned);
 }
 
-static void walk(struct Walker *walker, Node *root)
-{
+static void walk(Walker *walker, Node *root) {
     Node *node = root, *other;
     int depth = 1;
     for (;;) {
@@ -828,7 +782,7 @@ static void walk(struct Walker *walker, Node *root)
             continue;
         }
         for (;;) {
-            if (((struct Element *)(void *)(walker->elements.data + walker->elements.length) - 1)->depth == depth)
+            if (((Element *)(void *)(walker->elements.data + walker->elements.length) - 1)->depth == depth)
                 close_element(walker);
             if (node == root || walker->scan->failed) return;
             if ((other = call->get_next(node))) break;
@@ -841,11 +795,11 @@ static void walk(struct Walker *walker, Node *root)
 
 /* Scan a tree; return whether there was memory for it. The result must be freed in any case.
    watched: NULL for all elements. Both lists of nodes must be sorted. */
-int scan_tree(Node *root, Node *const *ignored, size_t ignored_count, Node *const *watched, size_t watched_count, struct Scan *scan)
-{
-    struct Attributes attributes;
-    struct Walker state, *walker = &state;
-    struct Element *outermost;
+int scan_tree(Node *root, Node *const *ignored, size_t ignored_count, Node *const *watched, size_t watched_count,
+              Scan *scan) {
+    Attributes attributes;
+    Walker state, *walker = &state;
+    Element *outermost;
     clear(scan, sizeof *scan);
     clear(walker, sizeof *walker);
     walker->scan = scan;
@@ -857,7 +811,7 @@ int scan_tree(Node *root, Node *const *ignored, size_t ignored_count, Node *cons
     walker->document = call->get_parent(root);
     walker->box = -1;
     walker->data_chars_left = settings->max_data_chars;
-    outermost = (struct Element *)(void *)reserve(walker, &walker->elements, sizeof *outermost);
+    outermost = (Element *)(void *)reserve(walker, &walker->elements, sizeof *outermost);
     if (!outermost) return 0;
     clear(outermost, sizeof *outermost);
     outermost->own_box = outermost->root_chars = -1;
@@ -875,8 +829,7 @@ int scan_tree(Node *root, Node *const *ignored, size_t ignored_count, Node *cons
     return !scan->failed;
 }
 
-void free_scan(struct Scan *scan)
-{
+void free_scan(Scan *scan) {
     int at;
     for (at = 0; at < BUFFERS; at++) {
         call->free(scan->buffers[at].data);
@@ -887,18 +840,17 @@ void free_scan(struct Scan *scan)
 /* ---- The cost of a page, as html.py estimates it ---- */
 
 enum { MAX_NAMES = 1024 }; /* a power of two; a page with more than half as many names is left to Python */
-struct Opened { struct Text name; u32 flags; int count; };
-struct Names { struct Opened entries[MAX_NAMES]; int used; };
+typedef struct { Text name; u32 flags; int count; } Opened;
+typedef struct { Opened entries[MAX_NAMES]; int used; } Names;
 
 /* Return the entry of a name in any case; NULL if there are too many names. */
-static struct Opened *find_name(struct Names *names, struct Text name)
-{
+static Opened *find_name(Names *names, Text name) {
     const byte *at;
     u32 hash = 2166136261u;
     for (at = name.start; at < name.end; at++) hash = (hash ^ lower(*at)) * 16777619u;
     for (hash ^= hash >> 15;; hash++) {
-        struct Opened *entry = &names->entries[hash % MAX_NAMES];
-        struct Text other = entry->name;
+        Opened *entry = &names->entries[hash % MAX_NAMES];
+        Text other = entry->name;
         if (!other.start) {
             if (names->used++ >= MAX_NAMES / 2) return 0;
             entry->name = name;
@@ -910,36 +862,37 @@ static struct Opened *find_name(struct Names *names, struct Text name)
     }
 }
 
-static void add_cost_tags(struct Names *names)
-{
-    struct Text name;
+static void add_cost_tags(Names *names) {
+    Text name;
     const u32 *flags = settings->cost_flags;
     clear(names, sizeof *names);
     for (name = get_name_at(settings->cost_tags); name.start < name.end; name = get_name_at(name.end + 1))
         find_name(names, name)->flags = *flags++;
 }
 
-static const byte *find_byte(struct Text text, byte value)
-{
+static const byte *find_byte(Text text, byte value) {
+    const u64 ones = 0x0101010101010101ull;
+    for (; text.end - text.start >= 8; text.start += 8) {
+        u64 word = ((const Word *)(const void *)text.start)->value ^ ones * value;
+        if ((word - ones) & ~word & ones << 7) break; /* one of the eight bytes is zero */
+    }
     while (text.start < text.end && *text.start != value) text.start++;
     return text.start < text.end ? text.start : 0;
 }
 
-static const byte *find_comment_end(struct Text text)
-{
-    for (; text.start + 2 < text.end; text.start++) {
-        const byte *at = text.start + 2;
-        if (text.start[0] != '-' || text.start[1] != '-') continue;
-        if (*at == '!' && at + 1 < text.end) at++;
-        if (*at == '>') return at + 1;
+static const byte *find_comment_end(Text text) {
+    const byte *first = text.start, *at;
+    while ((at = find_byte(text, '>'))) {
+        text.start = at + 1;
+        if (at > first && at[-1] == '!') at--;
+        if (at - first >= 2 && at[-1] == '-' && at[-2] == '-') return text.start;
     }
     return 0;
 }
 
 /* Return the end of the start of an end tag; NULL if there is none. *is_foreign: whether only Python can tell, because
    in any case some letters equal others that are not ASCII. */
-static const byte *find_raw_end(struct Text text, struct Text name, int *is_foreign)
-{
+static const byte *find_raw_end(Text text, Text name, int *is_foreign) {
     while ((text.start = find_byte(text, '<'))) {
         const byte *at = ++text.start, *letter = name.start;
         if (at == text.end || *at++ != '/') continue;
@@ -956,11 +909,10 @@ static const byte *find_raw_end(struct Text text, struct Text name, int *is_fore
 static int is_letter(byte value) { return lower(value) >= 'a' && lower(value) <= 'z'; }
 
 /* Return the end of the attributes of a tag. */
-static const byte *skip_attributes(struct Text text)
-{
+static const byte *skip_attributes(Text text) {
     while (text.start < text.end && *text.start != '>') {
         const byte *quote;
-        struct Text inner = text;
+        Text inner = text;
         if (*text.start++ != '=') continue;
         inner.start++;
         inner.start = quote = skip_spaces(inner);
@@ -971,10 +923,9 @@ static const byte *skip_attributes(struct Text text)
     return text.start;
 }
 
-struct Cost { long long depth, formatting, foreign, steps, nodes, count; };
+typedef struct { long long depth, formatting, foreign, steps, nodes, count; } Cost;
 
-static void open_name(struct Opened *entry, int change, struct Cost *cost)
-{
+static void open_name(Opened *entry, int change, Cost *cost) {
     entry->count += change;
     cost->depth += change;
     if (entry->flags & FORMATTING) cost->formatting += change;
@@ -982,24 +933,23 @@ static void open_name(struct Opened *entry, int change, struct Cost *cost)
 }
 
 /* Return how many bytes of a page can be parsed in bounded time and memory; -1 if Python must find out. */
-long long count_affordable_bytes(const byte *start, size_t length, long long max_tags)
-{
-    struct Cost cost;
-    struct Names names;
-    struct Text text;
+long long count_affordable_bytes(const byte *start, size_t length, long long max_tags) {
+    Cost cost;
+    Names names;
+    Text text;
     clear(&cost, sizeof cost);
     add_cost_tags(&names);
     text.start = start;
     text.end = start + length;
     while ((text.start = find_byte(text, '<'))) {
         const byte *tag = text.start;
-        struct Text name, rest = no_text, word;
+        Text name, rest = no_text, word;
         int is_closing = 0, is_foreign = 0;
         if (text.end - tag > 3 && tag[1] == '!' && tag[2] == '-' && tag[3] == '-') {
             text.start = tag + 4;
             if (!(text.start = find_comment_end(text))) break;
         } else {
-            struct Opened *entry;
+            Opened *entry;
             is_closing = text.end - tag > 1 && tag[1] == '/';
             name.start = name.end = tag + 1 + is_closing;
             text.start++;
@@ -1019,7 +969,7 @@ long long count_affordable_bytes(const byte *start, size_t length, long long max
                 open_name(entry, 1, &cost);
             }
         }
-        if (rest.end - rest.start > settings->many_attributes_chars && count_chars(rest) > settings->many_attributes_chars) {
+        if (count_chars(rest) > settings->many_attributes_chars) {
             long long words = 0;
             while (take_word(&rest, &word)) words++;
             cost.steps += words * words / 4;
@@ -1035,8 +985,7 @@ long long count_affordable_bytes(const byte *start, size_t length, long long max
 
 /* ---- The words of a text, as fingerprint.py has them ---- */
 
-static int is_unspaced(const byte *at, const byte *end)
-{
+static int is_unspaced(const byte *at, const byte *end) {
     const u32 *range = settings->unspaced;
     u32 character;
     if (end - at < 3 || *at < 0xE3 || *at >= 0xF0) return 0;
@@ -1045,11 +994,12 @@ static int is_unspaced(const byte *at, const byte *end)
     return *range > 0;
 }
 
-static int is_in_word(byte each) { return each >= 0x80 || is_letter(each) || (each >= '0' && each <= '9') || each == '_'; }
+static int is_in_word(byte each) {
+    return each >= 0x80 || is_letter(each) || (each >= '0' && each <= '9') || each == '_';
+}
 
 /* Write the hash of each word of a text; return how many there are, at most `max_words`. */
-size_t hash_words(const byte *at, size_t length, u64 *hashes, size_t max_words)
-{
+size_t hash_words(const byte *at, size_t length, u64 *hashes, size_t max_words) {
     const byte *end = at + length;
     size_t count = 0;
     while (count < max_words) {
@@ -1066,22 +1016,28 @@ size_t hash_words(const byte *at, size_t length, u64 *hashes, size_t max_words)
 
 /* ---- Loading ---- */
 
-/* Take what Python defines, which it keeps as long as this library is used; return whether it fits. */
-int load(const struct Settings *given)
-{
-    struct Text name;
-    int at;
+static int get_kind(int value) {
+    if (value == 0xC2 || (value >= 0xE1 && value <= 0xE3)) return LEAD;
+    if (value == 0 || value > 32) return value ? PLAIN : NUL;
+    return value < 9 || (value > 13 && value < 28) ? CONTROL : SPACE;
+}
+
+/* Take what Python defines, which it keeps as long as this library is used; return whether it fits. Another thread may
+   scan a page meanwhile, so no value changes in between. */
+int load(const Settings *given) {
+    Text name;
+    int at, count = 1;
     call = given->functions;
     settings = given;
-    for (at = 0; at < 256; at++) kinds[at] = at == 0 ? NUL : at < 9 || (at > 13 && at < 28) ? CONTROL : at <= 32 ? SPACE : PLAIN;
-    kinds[0xC2] = kinds[0xE1] = kinds[0xE2] = kinds[0xE3] = LEAD;
+    for (at = 0; at < 256; at++) kinds[at] = (byte)get_kind(at);
     tags[0].name = get_name_at((const byte *)"");
-    for (tag_count = 1, name = get_name_at(given->tags); is_filled(name); name = get_name_at(name.end + 1), tag_count++) {
-        if (tag_count == MAX_TAGS) return 0;
-        tags[tag_count].name = name;
-        tags[tag_count].flags = given->tag_flags[tag_count - 1];
+    for (name = get_name_at(given->tags); is_filled(name); name = get_name_at(name.end + 1), count++) {
+        if (count == MAX_TAGS) return 0;
+        tags[count].name = name;
+        tags[count].flags = given->tag_flags[count - 1];
         for (at = OTHER_TAG; at < KINDS_OF_TAG; at++)
-            if (equals(name, special_tags[at].start, special_tags[at].length)) tags[tag_count].special = at;
+            if (equals(name, special_tags[at].start, special_tags[at].length)) tags[count].special = at;
     }
+    tag_count = count;
     return 1;
 }

@@ -9,7 +9,7 @@ import sysconfig
 import zlib
 from array import array
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from itertools import chain, islice
@@ -104,7 +104,7 @@ class _Reader:
 
     library: ctypes.CDLL | None = None
     problem: str | None = None
-    kept: object = None  # what the library refers to
+    kept: list[object] = field(default_factory=list)  # what the library refers to, also after it is loaded again
 
 
 _reader = _Reader()
@@ -160,7 +160,8 @@ def _load() -> ctypes.CDLL | None:
     """Load the library, unless it is loaded or cannot be used."""
     if _reader.library is None and _reader.problem is None:
         try:
-            library, _reader.kept = _open_library()
+            library, kept = _open_library()
+            _reader.kept.append(kept)
             _check(library)
             _reader.library = library
         except _Unusable as error:

@@ -50,6 +50,7 @@ ROOT_IDS = frozenset(
 MAX_ROOT_CHARS = 100  # of text in an application's root element that is not filled yet: "Loading, please wait"
 MIN_MESSAGE_WORDS = 4  # of a message for readers without scripts
 MAX_MESSAGE_CHARS = 1000  # that are read of such a message
+MAX_HINT_CHARS = 1000  # of a box; a longer text gets no more hints
 MAX_DATA_CHARS = 500_000  # of the inline scripts of a page; the rest is not collected
 
 HTML_SPACES = " \t\n\f\r"
@@ -378,8 +379,10 @@ class _Walker:
             self._add_pointer(element.box, PointerKind.IMAGE, len(self.scan.records))  # `_collect` adds it
         if self.scan.box_flags[element.box] & PREFORMATTED:
             is_last = element.box == len(self.scan.box_tags) - 1
-            if tag == "code" and is_last and (classes := attributes.get("class")):  # names the language of the code
-                self.scan.box_hints[-1] = f"{self.scan.box_hints[-1]} {classes}".strip()
+            hints = self.scan.box_hints[-1]
+            has_room = is_last and len(hints) < MAX_HINT_CHARS
+            if tag == "code" and has_room and (classes := attributes.get("class")):  # names the language of the code
+                self.scan.box_hints[-1] = f"{hints} {classes}".strip()
         elif marks is not None:
             element.has_mark = True
             self._open_marks.append(marks)

@@ -31,6 +31,10 @@ PAGES = {
     "images": "<img src=a alt='b c' content=d><a href=x><img></a><div hidden><img src=e></div>",
     "preformatted": "<pre>a\n  b <b>c</b>\1\n<code class=x>d</code></pre>"
     "<pre id=i><code class=' y '>e</code>f</pre><xmp> g</xmp>",
+    "code classes": "<pre>"
+    + "<code class=abc></code>" * 600
+    + "<pre class=x>"
+    + "<code class='\xa0\u65e5 '></code>" * 400,
     "hidden": "<p hidden>a<p style='x:y;DISPLAY :\nnone'>b<p style='display:nonesuch'>c<script>d</script><br>e"
     "<p style='di\u017fplay:none'>f",
     "head": "<html xml:lang=fr><title> a  b </title><title>c</title><meta name=n content=c property=p><meta name=x>"
