@@ -36,10 +36,10 @@ typedef struct {
     u64 (*hash)(const void *, size_t);
 } Functions;
 
-/* Of scan.py and html.py. Lists of names: each name ends with a NUL, and the list with an empty name. */
+/* Of scan.py and page_cost.py. Lists of names: each name ends with a NUL, and the list with an empty name. */
 typedef struct {
     const Functions *functions;
-    const byte *tags, *root_ids, *boilerplate_roles, *link_marks;
+    const byte *tags, *root_ids, *boilerplate_roles, *placeholder_classes, *link_marks;
     const u32 *tag_flags; /* the flags below; the characters that mark the start and end in the two highest bytes */
     const byte *cost_tags;
     const u32 *cost_flags;
@@ -51,7 +51,7 @@ typedef struct {
 enum { BLOCK = 1, HIDDEN = 2, BOILERPLATE_TAG = 4, CONTENT_TAG = 8, PREFORMATTED_TAG = 16 };
 enum { FILLED = 32, FILLED_WITH_ID = 64 };
 enum { BOILERPLATE = 1, CONTENT = 2, PREFORMATTED = 4 };
-enum { PASSWORD_FIELD = 1, EMPTY_ROOT = 2, NOSCRIPT_MESSAGE = 4 };
+enum { PASSWORD_FIELD = 1, EMPTY_ROOT = 2, NOSCRIPT_MESSAGE = 4, PLACEHOLDER = 8 };
 enum { LINK, TRANSLATION, IMAGE };
 enum { TITLE_RECORD, META_RECORD, LINK_RECORD, IMAGE_RECORD, SCRIPT_RECORD, BLANK_RECORD };
 enum { FORMATTING = 1, SHALLOW = 2, RAW = 4, FOREIGN = 8 };
@@ -61,9 +61,10 @@ enum { FORMATTING = 1, SHALLOW = 2, RAW = 4, FOREIGN = 8 };
     X(FRAME, "frame") X(HEADER, "header") X(IFRAME, "iframe") X(IMG, "img") X(INPUT, "input") X(LINK_TAG, "link") \
     X(META, "meta") X(NOSCRIPT, "noscript") X(SCRIPT, "script") X(SVG, "svg") X(TITLE_TAG, "title")
 #define ATTRIBUTES(X) X(ID, "id") X(ROLE, "role") X(ITEMPROP, "itemprop") X(ITEMTYPE, "itemtype") X(ALT, "alt") \
-    X(ARIA_LABEL, "aria-label") X(CLASS, "class") X(CONTENT_VALUE, "content") X(HIDDEN_VALUE, "hidden") \
+    X(ARIA_BUSY, "aria-busy") X(ARIA_LABEL, "aria-label") X(CLASS, "class") X(CONTENT_VALUE, "content") X(HIDDEN_VALUE, "hidden") \
     X(HREF, "href") X(HREFLANG, "hreflang") X(HTTP_EQUIV, "http-equiv") X(LANG, "lang") X(NAME, "name") \
-    X(PROPERTY, "property") X(REL, "rel") X(SRC, "src") X(STYLE, "style") X(TITLE, "title") X(TYPE, "type") X(XML_LANG, "xml:lang")
+    X(NG_CLOAK, "ng-cloak")     X(PROPERTY, "property") X(REL, "rel") X(SRC, "src") X(STYLE, "style") X(TITLE, "title") X(TYPE, "type") \
+    X(V_CLOAK, "v-cloak") X(XML_LANG, "xml:lang")
 #define AS_NUMBER(number, name) number,
 #define AS_NAME(number, name) {name, sizeof name - 1},
 
@@ -364,6 +365,21 @@ static int is_hidden_by_attributes(const Attributes *attributes) {
     return has(attributes, HIDDEN_VALUE);
 }
 
+/* Return whether an element says that it is not filled yet. */
+static int is_placeholder(const Attributes *attributes) {
+    Text classes = get(attributes, CLASS), name;
+    if (has(attributes, V_CLOAK) || has(attributes, NG_CLOAK)) return 1;
+    if (has(attributes, ARIA_BUSY) && is_one_of(get(attributes, ARIA_BUSY), (const byte *)"true\0", 1)) return 1;
+    for (; classes.start < classes.end; classes.start++) {
+        if (*classes.start != 's') continue;
+        for (name = get_name_at(settings->placeholder_classes); is_filled(name); name = get_name_at(name.end + 1)) {
+            Text start = {classes.start, classes.start + (name.end - name.start)};
+            if (start.end <= classes.end && equals(start, name.start, (size_t)(name.end - name.start))) return 1;
+        }
+    }
+    return 0;
+}
+
 static int look_up_tag(Node *node) {
     Text name;
     size_t length = 0;
@@ -618,7 +634,7 @@ static int add_box(Walker *walker, int tag, Text classes, int parent, int flags)
 }
 
 static void open_box(Walker *walker, const Tag *tag, const Attributes *attributes, Element *element) {
-    int name, is_first = 1, flags = walker->buffers[BOX_FLAGS].data[element->box] & ~PREFORMATTED;
+    int name, is_first = 1, flags = walker->buffers[BOX_FLAGS].data[element->box];
     if (tag->flags & CONTENT_TAG) flags |= CONTENT;
     if (tag->flags & BOILERPLATE_TAG || (tag->special == HEADER && !(flags & CONTENT))) flags |= BOILERPLATE;
     if (is_one_of(get(attributes, ROLE), settings->boilerplate_roles, 1)) flags |= BOILERPLATE;
@@ -703,6 +719,7 @@ static void open_element(Walker *walker, Node *node, int depth) {
     Attributes attributes;
     int is_hidden, is_watched;
     read_attributes(node, &attributes);
+    if (is_placeholder(&attributes)) walker->scan->signs |= PLACEHOLDER;
     is_hidden = is_hidden_by_attributes(&attributes) || contains(walker->ignored, node);
     is_watched = contains(walker->watched, node);
     if (tag == tags && !is_hidden && !is_watched) return;

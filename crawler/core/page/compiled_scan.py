@@ -81,7 +81,10 @@ _SAMPLE = """<html lang=en><title> A\0 page</title><meta name=robots content=noi
 class _Settings(ctypes.Structure):
     _fields_ = (
         ("functions", ctypes.c_void_p),
-        *((name, ctypes.c_char_p) for name in ("tags", "root_ids", "boilerplate_roles", "link_marks")),
+        *(
+            (name, ctypes.c_char_p)
+            for name in ("tags", "root_ids", "boilerplate_roles", "placeholder_classes", "link_marks")
+        ),
         ("tag_flags", ctypes.c_void_p),
         ("cost_tags", ctypes.c_char_p),
         ("cost_flags", ctypes.c_void_p),
@@ -201,6 +204,7 @@ def _open_library() -> tuple[ctypes.CDLL, object]:
         _join(_TAGS),
         _join(scan.ROOT_IDS),
         _join(scan.BOILERPLATE_ROLES),
+        _join(scan.PLACEHOLDER_CLASSES),
         "".join(scan.LINK_MARKS).encode(),
         tag_flags.buffer_info()[0],
         _join(cost_tags),

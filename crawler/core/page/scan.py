@@ -53,19 +53,25 @@ MAX_MESSAGE_CHARS = 1000  # that are read of such a message
 MAX_HINT_CHARS = 1000  # of a box; a longer text gets no more hints
 MAX_DATA_CHARS = 500_000  # of the inline scripts of a page; the rest is not collected
 
+# Classes of elements that scripts fill or replace, or parts of such classes.
+PLACEHOLDER_CLASSES = ("skeleton", "spinner", "shimmer")
 HTML_SPACES = " \t\n\f\r"
 
 # Flags of a box:
 BOILERPLATE = 1  # within elements or roles that mark boilerplate
 CONTENT = 2  # within main or article
-PREFORMATTED = 4  # the box itself is preformatted
+PREFORMATTED = 4  # within a preformatted element
 # Signs about the page as a whole:
 PASSWORD_FIELD = 1
 EMPTY_ROOT = 2  # the root element of an application has almost no text and no link
 NOSCRIPT_MESSAGE = 4
+PLACEHOLDER = 8  # an element says that it is not filled yet
 
 _Attributes = Mapping[str, str | None]
 
+_PLACEHOLDERS = ",".join(
+    ('[aria-busy="true" i]', "[v-cloak]", "[ng-cloak]", *(f'[class*="{each}"]' for each in PLACEHOLDER_CLASSES))
+)
 _MAY_BE_HIDDEN = '[hidden],[style*="display" i]'
 _DISPLAY_NONE = re.compile(r"(?ai)display\s*:\s*none")
 
@@ -172,6 +178,7 @@ def scan_tree(
     walker = _Walker({*_find_hidden(tree), *ignored}, ignored, watched)
     if tree.root is not None:
         walker.walk(tree.root)
+        walker.scan.signs |= PLACEHOLDER if tree.css_first(_PLACEHOLDERS) is not None else 0
     return walker.scan
 
 
@@ -343,7 +350,7 @@ class _Walker:
         self._pending, self._line_pointers = len(self._open_marks), len(scan.pointers)
 
     def _open_box(self, tag: str, attributes: _Attributes, element: _OpenElement) -> None:
-        flags = self.scan.box_flags[element.box] & ~PREFORMATTED
+        flags = self.scan.box_flags[element.box]
         if tag in CONTENT_TAGS:
             flags |= CONTENT
         is_header = tag == "header" and not flags & CONTENT

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from crawler.core.http.urls import Url, normalize_urls
 from crawler.core.page.html import Markup
-from crawler.core.page.scan import EMPTY_ROOT, NOSCRIPT_MESSAGE, PageScan, RecordKind
+from crawler.core.page.scan import EMPTY_ROOT, NOSCRIPT_MESSAGE, PLACEHOLDER, PageScan, RecordKind
 
 MAX_SHELL_CHARS = 200  # of main text; in a page with more, scripts are not expected to write all of it
 MIN_TEXT_SHARE = 0.01  # of the HTML's characters; a page with less text is mostly code and data
@@ -40,8 +40,6 @@ _NO_CONTENT = re.compile(  # ids of elements that authors leave empty
     r"(?:^|[-_])(?:ads?|banner|modal|dialog|overlay|popup|tooltip|toast|portal|cookie|consent|gdpr|chat|fb-root|top"
     r"|clear|spacer|anchor|map|player|captcha|recaptcha|tracking|pixel|backdrop|lightbox|sidebar|nav|menu)s?\d*(?:$|[-_])"
 )
-_PLACEHOLDER_MARKS = ("aria-busy", "skeleton", "spinner", "shimmer", "v-cloak", "ng-cloak")
-_PLACEHOLDERS = '[aria-busy="true" i],[class*="skeleton"],[class*="spinner"],[class*="shimmer"],[v-cloak],[ng-cloak]'
 _WAIT = re.compile(
     r"(?m)^(?:[Ll]oading|[Pp]lease wait|Wird geladen|Chargement|Cargando|Caricamento|Carregando|Laden|Загрузка"
     r"|読み込み中|加载中)"
@@ -73,7 +71,7 @@ def find_script_signs(
         ScriptSign.SHELL: len(main) <= MAX_SHELL_CHARS,
         ScriptSign.LITTLE_TEXT: len(text) < MIN_TEXT_SHARE * len(source),
         ScriptSign.EMPTY_ELEMENT: _has_empty_element(markup),
-        ScriptSign.PLACEHOLDER: _has_placeholder(markup, main),
+        ScriptSign.PLACEHOLDER: _has_placeholder(scan, main),
         ScriptSign.NOSCRIPT: bool(scan.signs & NOSCRIPT_MESSAGE),
         ScriptSign.DATA_LINKS: _has_links_in_data(scan, links, base),
     }
@@ -87,11 +85,8 @@ def _has_empty_element(markup: Markup) -> bool:
     return any(not _NO_CONTENT.search(each) for each in ids)
 
 
-def _has_placeholder(markup: Markup, main: str) -> bool:
-    if _WAIT.search(main) or _TEMPLATE_SYNTAX.search(main):
-        return True
-    has_mark = any(mark in markup.source for mark in _PLACEHOLDER_MARKS)
-    return has_mark and markup.tree.css_first(_PLACEHOLDERS) is not None
+def _has_placeholder(scan: PageScan, main: str) -> bool:
+    return bool(scan.signs & PLACEHOLDER or _WAIT.search(main) or _TEMPLATE_SYNTAX.search(main))
 
 
 def _has_links_in_data(scan: PageScan, links: Iterable[Url], base: Url) -> bool:
