@@ -17,6 +17,9 @@ from crawler.core.page.scan import scan_tree
 from tests.engine.corpus import CorpusError, unpacked
 
 MIN_WORDS = 40  # of the content of a page
+# Minimum share of the content among the words of its element. With less, the page is a table of contents, and whether
+# that is its content is a matter of opinion.
+MIN_SHARE = 0.5
 CONTENT_TYPE = "text/html"
 _PATTERNS = ("*.html", "*.htm")
 
@@ -92,7 +95,7 @@ SETS = (
         "ghc-doc",
         "usr/share/doc/ghc-doc/html/libraries",
         "#content",
-        "#table-of-contents,#synopsis,a.link,a.selflink",
+        "#table-of-contents,a.link,a.selflink",
     ),
     PageSet(
         "debian-handbook",
@@ -123,9 +126,12 @@ def pages(each: PageSet, *, most: int) -> Sequence[Page]:
 
 
 def true_content(body: bytes, each: PageSet) -> str:
-    """Return the text of the content of a page, or "" if it has none."""
+    """Return the text of the content of a page, or "" if it has none, or less than MIN_SHARE of its element."""
     tree = LexborHTMLParser(decode_body(body, CONTENT_TYPE, "html")[1])
-    without, content = (
-        frozenset(node.mem_id for node in tree.css(selector)) for selector in (each.without, each.content)
+    watched, ignored = (
+        frozenset(node.mem_id for node in tree.css(selector)) for selector in (each.content, each.without)
     )
-    return "\n".join(filter(None, scan_tree(tree, ignored=without, watched=content).texts))
+    everything, content = (
+        "\n".join(filter(None, scan_tree(tree, ignored=numbers, watched=watched).texts)) for numbers in ((), ignored)
+    )
+    return content if len(content.split()) >= MIN_SHARE * len(everything.split()) else ""
