@@ -18,6 +18,7 @@ MIN_SLOT_SHARE = 0.8  # of the pages with a slot have only links and shared line
 MIN_LINK_SHARE = 0.8  # of the characters in a box of links
 MIN_LINK_LINES = 0.6  # of the lines in a box of links with little other text
 MAX_OTHER_CHARS = 200  # in such a box
+MAX_HEADINGS = 2  # shared lines that are alone in a box
 MIN_OWN_WORDS = 20  # of a page outside of boilerplate; with fewer, its boilerplate elements are ignored
 MAX_LEARNED = 2048
 
@@ -28,6 +29,9 @@ class Learned:
 
     lines: frozenset[int] = frozenset()
     slots: frozenset[int] = frozenset()
+
+
+NOTHING_LEARNED = Learned()
 
 
 def learn(scans: Sequence[PageScan]) -> Learned:
@@ -75,8 +79,12 @@ def hash_lines(scan: PageScan) -> Sequence[int]:
 
 
 def find_link_boxes(scan: PageScan, shared: frozenset[int]) -> Sequence[bool | None]:
-    """Return for each box whether it has only links and shared lines; None for boxes without text."""
-    sums: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0, 0])  # lines, those of links, characters, others
+    """Return for each box whether it has only links and shared lines.
+
+    None for boxes without text, and for those of at most MAX_HEADINGS shared lines: they may be headings.
+    """
+    # Of each box: its lines, those that are shared or links, the shared ones, its characters, and the other ones.
+    sums: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0, 0, 0])
     for line, box, chars, links in zip(
         hash_lines(scan), scan.line_boxes, scan.line_chars, scan.line_link_chars, strict=True
     ):
@@ -85,8 +93,9 @@ def find_link_boxes(scan: PageScan, shared: frozenset[int]) -> Sequence[bool | N
             found = sums[box]
             found[0] += 1
             found[1] += is_shared or 2 * links >= chars
-            found[2] += chars
-            found[3] += 0 if is_shared else chars - links
+            found[2] += is_shared
+            found[3] += chars
+            found[4] += 0 if is_shared else chars - links
     for box in range(len(scan.box_tags) - 1, 0, -1):
         if box in sums:
             outer = sums[scan.box_parents[box]]
@@ -94,7 +103,9 @@ def find_link_boxes(scan: PageScan, shared: frozenset[int]) -> Sequence[bool | N
     return [None, *(_has_links(*sums[box]) if box in sums else None for box in range(1, len(scan.box_tags)))]
 
 
-def _has_links(lines: int, link_lines: int, chars: int, others: int) -> bool:
+def _has_links(lines: int, link_lines: int, shared: int, chars: int, others: int) -> bool | None:
+    if lines == shared <= MAX_HEADINGS:
+        return None
     is_short = link_lines >= MIN_LINK_LINES * lines and others <= MAX_OTHER_CHARS
     return is_short or others <= (1 - MIN_LINK_SHARE) * chars
 
