@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks import schedule
 from benchmarks.change import bench as change
+from benchmarks.content import bench as content
 from benchmarks.crawling import first, memory, orchestration, processes, revisit
 from benchmarks.deploys import bench as deploys
 from benchmarks.feed import trial as feed
 from benchmarks.fleet import trial as fleet
 from benchmarks.harness.command import CommandFailed
 from benchmarks.harness.nginx import NginxError
-from benchmarks.pages import decide, fingerprint, rendering
+from benchmarks.pages import decide, fingerprint, rendering, stages
 from benchmarks.store import claim, duplicates, exported, growth, queue, reading, record, storage
 from tests.engine.corpus import CorpusError
 
@@ -30,6 +31,7 @@ BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "claim": claim.main,
     "schedule": schedule.main,
     "fingerprint": fingerprint.main,
+    "pages": stages.main,
     "decide": decide.main,
     "duplicates": duplicates.main,
     "rendering": rendering.main,
@@ -37,6 +39,7 @@ BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "export": exported.main,
     "feed": feed.main,
     "change": change.main,
+    "content": content.main,
     "deploys": deploys.main,
 }
 
