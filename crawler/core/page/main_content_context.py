@@ -9,6 +9,8 @@ NEAR_LINES, WIDE_LINES = 2, 8
 MIN_REGION_LINES = 8
 MIN_PART_SHARE = 0.15  # of the text of the page
 MIN_CORE_SHARE = 0.75  # of the content of the page
+MIN_PARAGRAPH_SIZE = 7  # of 64 characters or more
+MIN_WIDER = 1.3  # the paragraphs of the box around must have so many times the content
 MAX_WEIGHT_CHARS = 300  # a longer line counts as much as one of this length
 
 # The sizes of the tables of weights, in the order of the features of a line.
@@ -26,6 +28,9 @@ CONTEXT_TABLES = {
     "before": 4 * 4,
     "region and own": 8 * 8,
     "group and part": 8 * 8,
+    "body": 4 * 4 * 8,
+    "body and item": 4 * 4 * 3 * 3,
+    "body and part": 4 * 4 * 8,
 }
 
 
@@ -44,6 +49,7 @@ def compute_context(features: LineFeatures, likely: Floats) -> Ints:
     group = _compute_groups(features, masses, weights)
     own4, own8 = own // 6, own // 3
     padded = np.concatenate(([0], own // 4, [0]))
+    body = _find_body(features, masses)
     total = max(before[-1], 1e-9)
     return np.array(
         [
@@ -60,6 +66,9 @@ def compute_context(features: LineFeatures, likely: Floats) -> Ints:
             (before[:-1] * (3.999 / total)).astype(int) * 4 + own4,
             own8 * 8 + box_levels[regions[box]] // 3,
             group // 3 * 8 + box_levels[parts[box]] // 3,
+            body * 8 + own8,
+            (body * 3 + features.item_kinds) * 3 + np.minimum(features.sizes // 3, 2),
+            body * 8 + box_levels[outer] // 3,
         ]
     )
 
@@ -90,6 +99,30 @@ def _compute_groups(features: LineFeatures, masses: Floats, weights: Floats) -> 
     names = features.names[features.boxes[0]] * len(features.names) + features.names[features.boxes[1]]
     _, groups = np.unique(names, return_inverse=True)
     return _classify(np.bincount(groups, masses) / np.bincount(groups, weights))[groups]
+
+
+def _find_body(features: LineFeatures, masses: Floats) -> Ints:
+    """Return for each line whether it is in the body of running text, and how much of the content that body is.
+
+    The body is the box whose paragraphs have most of the content; they are its children, or the children of these.
+    """
+    outer, second = features.boxes[1:3]
+    paragraphs = np.where(features.sizes >= MIN_PARAGRAPH_SIZE, masses, 0)
+    inner, wide = np.bincount(outer, paragraphs), np.bincount(second, paragraphs)
+    body, wide_body = int(np.argmax(inner)), int(np.argmax(wide))
+    mass = inner[body]
+    if wide[wide_body] > mass * MIN_WIDER:
+        body, mass = wide_body, wide[wide_body]
+    share = int(mass / max(masses.sum(), 1e-9) * 3.999)
+    around = features.parents[body]
+    lines = np.arange(len(masses))
+    starts, ends = features.starts, features.ends
+    relations = np.where(
+        (lines >= starts[body]) & (lines < ends[body]),
+        0,
+        np.where((lines >= starts[around]) & (lines < ends[around]), 1, np.where(lines < starts[body], 2, 3)),
+    )
+    return share * 4 + relations
 
 
 def _find_core(features: LineFeatures, box_masses: Floats, min_mass: float) -> Ints:

@@ -92,6 +92,7 @@ class LineFeatures:
     chars: Ints
     sizes: Ints
     places: Ints
+    item_kinds: Ints
 
 
 def compute_features(scan: PageScan, title: str) -> LineFeatures:
@@ -114,9 +115,10 @@ def compute_features(scan: PageScan, title: str) -> LineFeatures:
     masks = _compute_masks(scan, filled, box_chars.tolist())
     names, sibling_codes = _name_boxes(scan, filled)
     items = _compute_items(scan, filled, names.tolist(), (ends - starts).tolist())
-    item_shares = (box_links > 0) + (box_links * 2 >= np.maximum(box_chars, 1)).astype(int)
-    item_counts = np.array(items[1])
-    item_codes = item_counts * 3 + item_shares[items[0]] * (item_counts > 0)
+    line_items = np.array(items[0])[box]
+    has_headline = np.bincount(line_items[(shares == LINK_SHARES - 1) & (coarse > 0)], minlength=len(parents)) > 0
+    item_kinds = np.where(line_items == 0, 0, np.where(has_headline[line_items], 2, 1))
+    item_codes = np.array(items[1])[box] * 3 + item_kinds
     places = _compute_places(scan, title)
     kinds = coarse * 2 + (shares > 2)
     padded = np.concatenate(([1], kinds, [1]))
@@ -136,7 +138,7 @@ def compute_features(scan: PageScan, title: str) -> LineFeatures:
             sibling_codes[box] * COARSE_SIZES + coarse,
             box_codes[second],
             _compute_sections(scan) * COARSE_SIZES + coarse,
-            item_codes[box] * COARSE_SIZES + coarse,
+            item_codes * COARSE_SIZES + coarse,
         ]
     )
     line_masks = [masks[each] for each in scan.line_boxes]
@@ -152,6 +154,7 @@ def compute_features(scan: PageScan, title: str) -> LineFeatures:
         chars,
         sizes,
         places,
+        item_kinds,
     )
 
 
