@@ -6,13 +6,14 @@ maximize the expected F1 measure; that of the choice is its confidence. Source o
 optimizing autonomous text classification systems", SIGIR 1995.
 """
 
+import re
 from collections.abc import Container
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import lru_cache
 
 import numpy as np
 
+from crawler.core.page.document import collapse_spaces
 from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.main_content_context import CONTEXT_TABLES, compute_context
 from crawler.core.page.main_content_features import TABLES, Floats, Ints, LineFeatures, compute_features
@@ -21,30 +22,22 @@ from crawler.core.page.main_content_weights import (
     CONTEXT_INTERCEPT,
     CONTEXT_WEIGHTS,
     INTERCEPT,
+    TYPE_WEIGHTS,
     WEIGHTS,
 )
-from crawler.core.page.scan import ALL_MARKS, PREFORMATTED, PageScan
+from crawler.core.page.page_type import PageType, measure_page
+from crawler.core.page.scan import ALL_MARKS, PREFORMATTED, PageScan, PointerKind
 
 MIN_CONFIDENCE = 0.5  # below it, more text is chosen
 FALLBACK_SHARE = 0.5  # of the threshold for the probability of a line
 SHARED_ODDS = 0.05  # how much the odds of a line fall if other pages of the domain have it too
+_SHORT_LINK = re.compile(r"\x01([0-9]+)\x02\s*([^\w\s\x00-\x1f]{1,2})\s*\x10")
 MAX_SHARED_RUN = 2  # so many shared lines within content belong to it
 _WEIGHTS, _CONTEXT_WEIGHTS = np.concatenate(WEIGHTS), np.concatenate([*CONTEXT_WEIGHTS])
+_TYPE_WEIGHTS, _PAGE_TYPES = np.array(TYPE_WEIGHTS), tuple(PageType)
 _OFFSETS = np.cumsum([0, *TABLES.values()])[:-1, None]
 _CONTEXT_OFFSETS = np.cumsum([0, *CONTEXT_TABLES.values()])[:-1, None]
 _CONTEXT_WEIGHTS[: len(CONTEXT_WEIGHTS[0])] += CONTEXT_INTERCEPT
-
-
-class PageType(StrEnum):
-    """What a page is for its readers."""
-
-    ARTICLE = "article"
-    DOCUMENTATION = "documentation"
-    FORUM = "forum"
-    PRODUCT = "product"
-    LISTING = "listing"
-    COLLECTION = "collection"
-    SERVICE = "service"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +71,7 @@ def choose_content(scan: PageScan, *, title: str, shared: Container[int] | None 
     if is_shared is not None:
         _fill_gaps(chosen, is_shared)
     lines = tuple([line for line, is_chosen in enumerate(chosen) if is_chosen and scan.texts[line]])
-    return MainContent(lines, PageType.ARTICLE, confidence)
+    return MainContent(lines, find_page_type(scan, features), confidence)
 
 
 def score_lines(features: LineFeatures) -> Floats:
@@ -90,6 +83,12 @@ def score_lines(features: LineFeatures) -> Floats:
 def score_context(features: LineFeatures, likely: Floats) -> Floats:
     """Return the probability that each line is content, from those of the lines and boxes around it."""
     return _compute_probabilities(_CONTEXT_WEIGHTS[compute_context(features, likely) + _CONTEXT_OFFSETS].sum(axis=0))
+
+
+def find_page_type(scan: PageScan, features: LineFeatures) -> PageType:
+    """Return the most likely type of a page."""
+    scores = _TYPE_WEIGHTS[:, :-1] @ measure_page(scan, features) + _TYPE_WEIGHTS[:, -1]
+    return _PAGE_TYPES[int(np.argmax(scores))]
 
 
 @lru_cache(maxsize=1 << 14)
@@ -134,27 +133,49 @@ def _fill_gaps(chosen: list[bool], is_shared: list[bool]) -> None:
 
 
 def build_content_text(scan: PageScan, content: MainContent) -> str:
-    """Return the text of the main content, one line per text; preformatted text keeps its lines and indentation."""
+    """Return the text of the main content, one line per text, without the permalinks of headings.
+
+    Preformatted text keeps its line breaks and indentation.
+    """
     permalinks = _find_permalinks(scan)
     parts: list[str] = []
-    last_box = -1
+    code: list[str] = []  # the lines of the preformatted box that is being joined
+    code_box = -1
     for line in content.lines:
         box = scan.line_boxes[line]
+        if box != code_box and code:
+            parts.append(_join_code(code))
+            code = []
         if scan.box_flags[box] & PREFORMATTED:
-            text = (
-                ALL_MARKS.sub("", scan.marked[line]).strip("\n")
-                if box != last_box
-                else ALL_MARKS.sub("", scan.marked[line])
-            )
-        else:
-            text = scan.texts[line]
-            if line in permalinks:
-                text = permalinks[line]
-        last_box = box
-        if text.strip():
-            parts.append(text.rstrip())
-    return "\n".join(parts).replace("\0", "")
+            code_box = box
+            code.append(ALL_MARKS.sub("", scan.marked[line]))
+            continue
+        text = scan.texts[line]
+        if line in permalinks:
+            text = collapse_spaces(text.replace(permalinks[line], " ") if text != permalinks[line] else "")
+        if text:
+            parts.append(text)
+    if code:
+        parts.append(_join_code(code))
+    return "\n".join(parts)
+
+
+def _join_code(lines: list[str]) -> str:
+    rows = "\n".join(lines).split("\n")
+    return "\n".join([row.rstrip() for row in rows]).strip("\n")
 
 
 def _find_permalinks(scan: PageScan) -> dict[int, str]:
-    return {}
+    """Return the texts of permalinks by line: links of at most two symbols to a part of the page."""
+    lines = {
+        pointer.line
+        for pointer in scan.pointers
+        if pointer.kind == PointerKind.LINK and scan.anchors[pointer.target].startswith("#")
+    }
+    permalinks = {}
+    for line in lines:
+        if line < len(scan.marked):
+            for number, text in _SHORT_LINK.findall(scan.marked[line]):
+                if scan.anchors[int(number)].startswith("#"):
+                    permalinks[line] = text
+    return permalinks

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from crawler.core.page.main_content_features import PLACES, SIZES, Floats, Ints, LineFeatures, accumulate
+from crawler.core.page.main_content_features import PLACES, SIZES, Bools, Floats, Ints, LineFeatures, accumulate
 
 LEVELS = 24  # classes of a probability; the tables join them in twos, threes, fours, sixes or eights
 NEAR_LINES, WIDE_LINES = 2, 8
@@ -30,7 +30,6 @@ CONTEXT_TABLES = {
     "group and part": 8 * 8,
     "body": 4 * 4 * 8,
     "body and item": 4 * 4 * 3 * 3,
-    "body and part": 4 * 4 * 8,
 }
 
 
@@ -68,7 +67,6 @@ def compute_context(features: LineFeatures, likely: Floats) -> Ints:
             group // 3 * 8 + box_levels[parts[box]] // 3,
             body * 8 + own8,
             (body * 3 + features.item_kinds) * 3 + np.minimum(features.sizes // 3, 2),
-            body * 8 + box_levels[outer] // 3,
         ]
     )
 
@@ -77,7 +75,7 @@ def _classify(likely: Floats) -> Ints:
     return (likely * (LEVELS - 0.001)).astype(int)
 
 
-def _find_outer(features: LineFeatures, is_wanted: Ints) -> Ints:
+def _find_outer(features: LineFeatures, is_wanted: Bools) -> Ints:
     """Return, for each box with lines, the innermost wanted box around it, or box 0."""
     wanted, parents = is_wanted.tolist(), features.parents.tolist()
     found = [0] * len(parents)
@@ -122,7 +120,7 @@ def _find_body(features: LineFeatures, masses: Floats) -> Ints:
         0,
         np.where((lines >= starts[around]) & (lines < ends[around]), 1, np.where(lines < starts[body], 2, 3)),
     )
-    return share * 4 + relations
+    return np.asarray(relations + share * 4)
 
 
 def _find_core(features: LineFeatures, box_masses: Floats, min_mass: float) -> Ints:

@@ -5,6 +5,7 @@ Each feature is a small integer, the number of a row in a table of weights. All 
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +31,30 @@ from crawler.core.page.scan import BOILERPLATE, CONTENT, PREFORMATTED, PageScan
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+_Number = TypeVar("_Number", np.int64, np.float64)
 
 SIZES = 10  # classes of the length of a line: the number of bits of its count of characters
 LINK_SHARES = 6  # 0: no links; 5: all characters are in links
 COARSE_SIZES = 3  # less than 16 characters, less than 64, more
-TAGS = ("", "p", "li", "h1", "h2", "h3", "h4", "h5", "h6", "td", "th", "dt", "dd", "pre", "div", "blockquote")
+TAGS: tuple[str, ...] = (
+    "",
+    "p",
+    "li",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "td",
+    "th",
+    "dt",
+    "dd",
+    "pre",
+    "div",
+    "blockquote",
+)
 TAGS += ("section", "article", "figcaption", "option", "label", "summary", "header", "footer", "body", "span")
 TAG_CODES = {tag: code for code, tag in enumerate(TAGS)}
 HEADING_LEVELS = {"h1": 1, "h2": 2, "h3": 3, "h4": 4, "h5": 5, "h6": 6}
@@ -45,7 +65,7 @@ POSITIONS = 12
 ITEM_COUNTS = 6  # classes of the number of equal siblings; 0: less than three
 LARGE_SHARE = 0.6  # a box with more of the page's text is not furniture, however it is named
 MIN_TITLE_CHARS = 9
-_ENDS = ".!?…。！？"
+_ENDS = ".!?…。！？"  # noqa: RUF001
 _FLAGS = BOILERPLATE | CONTENT | PREFORMATTED
 _FLAG_BITS = [sum(bit for flag, bit in FLAG_BITS.items() if flags & flag) for flags in range(_FLAGS + 1)]
 _SIZE_LIMITS = np.array([1 << bits for bits in range(SIZES - 1)])
@@ -158,7 +178,7 @@ def compute_features(scan: PageScan, title: str) -> LineFeatures:
     )
 
 
-def accumulate(values: NDArray[np.generic]) -> NDArray[np.generic]:
+def accumulate(values: NDArray[_Number]) -> NDArray[_Number]:
     """Return the sums of the first values: of none, of one, and so on."""
     sums = np.zeros(len(values) + 1, dtype=values.dtype)
     np.cumsum(values, out=sums[1:])
