@@ -32,7 +32,7 @@ MIN_CONFIDENCE = 0.5  # below it, more text is chosen
 FALLBACK_SHARE = 0.5  # of the threshold for the probability of a line
 SHARED_ODDS = 0.05  # how much the odds of a line fall if other pages of the domain have it too
 _SHORT_LINK = re.compile(r"\x01([0-9]+)\x02\s*([^\w\s\x00-\x1f]{1,2})\s*\x10")
-MAX_SHARED_RUN = 2  # so many shared lines within content belong to it
+MAX_SHARED_GAP = 2  # so many shared lines between chosen ones belong to them
 _WEIGHTS, _CONTEXT_WEIGHTS = np.concatenate(WEIGHTS), np.concatenate([*CONTEXT_WEIGHTS])
 _TYPE_WEIGHTS, _PAGE_TYPES = np.array(TYPE_WEIGHTS), tuple(PageType)
 _OFFSETS = np.cumsum([0, *TABLES.values()])[:-1, None]
@@ -122,14 +122,14 @@ def _lower_shared(likely: Floats, is_shared: list[bool] | None) -> Floats:
 
 def _fill_gaps(chosen: list[bool], is_shared: list[bool]) -> None:
     """Choose short runs of shared lines between chosen ones."""
-    run = MAX_SHARED_RUN + 1  # lines since the last chosen one; -1: one that is not shared was dropped
+    run = MAX_SHARED_GAP + 1  # lines since the last chosen one
     for line, is_chosen in enumerate(chosen):
         if is_chosen:
-            if 0 < run <= MAX_SHARED_RUN:
+            if 0 < run <= MAX_SHARED_GAP:
                 chosen[line - run : line] = [True] * run
             run = 0
         else:
-            run = run + 1 if is_shared[line] else MAX_SHARED_RUN + 1
+            run = run + 1 if is_shared[line] else MAX_SHARED_GAP + 1
 
 
 def build_content_text(scan: PageScan, content: MainContent) -> str:

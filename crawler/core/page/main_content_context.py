@@ -127,4 +127,4 @@ def _find_core(features: LineFeatures, box_masses: Floats, min_mass: float) -> I
     """Return for each line whether it is before (0), in (1) or after (2) the last box with most of the content."""
     core = np.flatnonzero(box_masses >= min_mass)[-1]
     lines = np.arange(len(features.chars))
-    return (lines >= features.starts[core]).astype(int) + (lines >= features.ends[core])
+    return np.asarray((lines >= features.starts[core]).astype(int) + (lines >= features.ends[core]))

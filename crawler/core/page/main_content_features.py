@@ -16,6 +16,7 @@ from crawler.core.page.main_content_hints import (
     FURNITURE_BITS,
     HEADING_KINDS,
     KIND_COUNT,
+    MAX_NAME_CHARS,
     MAX_NOTICE_CHARS,
     MAX_SHORT_CHARS,
     NO_HEADING,
@@ -199,7 +200,7 @@ def _compute_masks(scan: PageScan, filled: list[int], box_chars: list[int]) -> l
     limit = box_chars[0] * LARGE_SHARE
     masks = [0] * len(parents)
     for box in filled:
-        bits = find_parts(tags[box], classes[box], hints[box])
+        bits = find_parts(tags[box], classes[box][:MAX_NAME_CHARS], hints[box][:MAX_NAME_CHARS])
         if bits & FURNITURE_BITS and box_chars[box] > limit:
             bits &= ~FURNITURE_BITS
         masks[box] = bits | _FLAG_BITS[flags[box] & _FLAGS] | masks[parents[box]]

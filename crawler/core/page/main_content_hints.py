@@ -119,15 +119,18 @@ FURNITURE_BITS = (
     | FLAG_BITS[BOILERPLATE]
 )
 
-_MAX_NAME_CHARS = 300  # of the classes of a box; utility classes can be thousands of characters long
+MAX_NAME_CHARS = 300  # of the classes of a box; utility classes can be thousands of characters long
 
 
 @lru_cache(maxsize=1 << 15)
 def find_parts(tag: str, classes: str, hints: str) -> int:
-    """Return the bits of the parts that a box names with its tag, classes and other attributes."""
+    """Return the bits of the parts that a box names with its tag, classes and other attributes.
+
+    These have at most MAX_NAME_CHARS characters, so that the cache stays small.
+    """
     bits = _BITS_BY_TAG.get(tag, 0)
     if (classes or hints) and tag not in {"body", "html"}:
-        for word in _WORD.findall(f"{hints[:_MAX_NAME_CHARS]} {classes[:_MAX_NAME_CHARS]}"):
+        for word in _WORD.findall(f"{hints} {classes}"):
             bits |= _find_word(word)
     return bits
 
@@ -240,17 +243,17 @@ _SERVICE_HEADING = re.compile(
     r"|inhalt|à propos|suivez|catégories|partager|sobre el autor|categorías|síguenos|compartir|seguici|categorie"
     r"|condividi|was this|rate this|feedback)\b"
 )
-_COPYRIGHT = re.compile(
-    r"(?i)©|\(c\) ?(?:19|20)\d\d|\bcopyright\b|all rights reserved|alle rechte vorbehalten|tous droits"
-)
+_COPYRIGHT = re.compile("©|copyright|rights reserved|rechte vorbehalten|tous droits")
+_DIGIT, _LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]")
 _DATE = re.compile(
-    r"(?i)\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mär|mai|okt|dez|janv|févr|avr|juin|juil|août|ene"
+    r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mär|mai|okt|dez|janv|févr|avr|juin|juil|août|ene"
     r"|abr|ago|dic|gen|mag|giu|lug|set|ott)[a-zé]*\.?,? \d|\d\.? (?:de )?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct"
     r"|nov|dec|mär|mai|okt|dez|janv|févr|avr|juin|juil|août|ene|abr|ago|dic|gen|mag|giu|lug|set|ott)"
     r"|\d[-/.]\d\d?[-/.]\d|\d年|\d:\d\d|\b\d+ ?(?:s|m|h|d|min|mins|minutes?|hours?|days?|weeks?|months?"
     r"|years?)(?: ago| read)?\b"
 )
-_PRICE = re.compile(r"[$€£¥₹]\s?\d|\d\s?(?:[$€£¥₹]|usd|eur|gbp|kr|zł)(?!\w)", re.IGNORECASE)
+_PRICE = re.compile(r"[$€£¥₹]\s?\d|\d\s?(?:[$€£¥₹]|usd|eur|gbp|kr|zł)(?!\w)")
+MAX_DATE_CHARS = 40  # of a line that is a date
 _ENDS = '.!?…。！？"”»’)'
 _PUNCTUATION = " .,:;!?…·•|/\\<>«»‹›→←↑↓▶▸►+-–—*#()[]\"'“”’↓"
 
@@ -266,19 +269,22 @@ def classify_line(text: str) -> int:
         return FURNITURE
     if _COPYRIGHT.search(lower):
         return COPYRIGHT
-    if not bare.isalpha() and any(map(str.isdigit, bare)):
-        if not any(map(str.isalpha, bare)) and not _DATE.search(bare) and not _PRICE.search(lower):
-            return NUMBER
-        if _PRICE.search(lower):
-            return PRICE
-        if len(lower) <= 40 and _DATE.search(lower):
-            return DATE
+    if _DIGIT.search(bare) and (kind := _classify_numbers(lower)) != PLAIN:
+        return kind
     if not _FURNITURE_WORDS.isdisjoint(bare.split()):
         return FURNITURE_WORD
     last = text[-1]
     if last in ":：":
         return COLON
     return SENTENCE if last in _ENDS else PLAIN
+
+
+def _classify_numbers(lower: str) -> int:
+    if _PRICE.search(lower):
+        return PRICE
+    if len(lower) <= MAX_DATE_CHARS and _DATE.search(lower):
+        return DATE
+    return PLAIN if _LETTER.search(lower) else NUMBER
 
 
 @lru_cache(maxsize=1 << 12)

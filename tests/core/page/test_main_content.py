@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.core.page import main_content_hints
+from crawler.core.page import main_content, main_content_hints
 from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.html import parse_html
-from crawler.core.page.main_content import MIN_CONFIDENCE, MainContent, build_content_text, choose_content
+from crawler.core.page.main_content import MainContent, build_content_text, choose_content
 from crawler.core.page.main_content_features import TABLES, compute_features, measure_boxes
 from crawler.core.page.page_type import PageType
 from crawler.core.page.scan import PageScan, scan_tree
@@ -22,6 +22,9 @@ MORE = "In winter the boat cannot land for weeks, so the stores are filled in au
 ARTICLE = (
     f"<h1>The lighthouse</h1><p>{PARAGRAPH}</p><p>{MORE} {PARAGRAPH}</p><p>{MORE} {MORE}</p><p>{PARAGRAPH} {MORE}</p>"
 )
+
+LINKS = "".join(f"<a href=/{name}>{name.title()}</a><br>" for name in ("about", "help", "news", "jobs", "terms of use"))
+MENU = f"<div class=menu>{LINKS}</div><p>Lamps of 1912</p><footer>{LINKS}</footer>"
 
 
 def scan_page(body: str) -> PageScan:
@@ -67,9 +70,12 @@ def test_texts_of_furniture_are_not_content_whatever_their_box(line: str) -> Non
 
 def test_headings_lists_and_tables_between_paragraphs_are_content() -> None:
     inner = "<h2>Stores of the year</h2><ul><li>Oil for the lamp</li><li>Flour, salt and tea</li></ul>"
-    table = "<table><tr><th>Month of the year</th><td>Boats that landed</td></tr></table>"
+    table = (
+        "<table><tr><th>Month of the year<th>Boats that landed<tr><td>May of this year<td>Four boats, with oil"
+        "<tr><td>June of this year<td>Seven boats, with flour and salt</table>"
+    )
     text = read(f"<article>{ARTICLE}{inner}<p>{MORE}</p>{table}<p>{PARAGRAPH}</p></article>")
-    for part in ("Stores of the year", "Oil for the lamp", "Flour, salt and tea", "Month of the year", "Boats that"):
+    for part in ("Stores of the year", "Oil for the lamp", "Flour, salt and tea", "June of this year", "Seven boats"):
         assert part in text
 
 
@@ -129,14 +135,17 @@ def test_short_links_to_other_pages_are_kept() -> None:
 
 
 def test_confidence_is_high_for_an_article_and_low_for_a_page_of_links() -> None:
-    links = "".join(f"<li><a href=/{number}>Link {number}</a>" for number in range(30))
-    assert choose_content(scan_page(f"<article>{ARTICLE}</article>"), title="").confidence > 0.8
-    assert choose_content(scan_page(f"<div><ul>{links}</ul></div>"), title="").confidence < MIN_CONFIDENCE
+    article = choose_content(scan_page(f"<article>{ARTICLE}</article>"), title="").confidence
+    assert article > 0.9
+    assert choose_content(scan_page(MENU), title="").confidence < article - 0.3
 
 
 def test_uncertain_choice_takes_more_text() -> None:
-    links = "".join(f"<li><a href=/{number}>Link {number}</a>" for number in range(30))
-    assert choose_content(scan_page(f"<div><ul>{links}</ul></div>"), title="").lines
+    scan = scan_page(f"<div><h1>The lighthouse</h1><p>{PARAGRAPH}</p><p>About the lamp</p></div>{MENU}")
+    lines = choose_content(scan, title="").lines
+    with patch.object(main_content, "MIN_CONFIDENCE", 1.1):
+        more = choose_content(scan, title="").lines
+    assert set(lines) < set(more)
 
 
 @pytest.mark.parametrize(
