@@ -6,6 +6,7 @@ The folder holds reviewed pages: ID.html, and ID.json with `main_content` (the t
 import json
 import re
 import sys
+import textwrap
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -247,6 +248,7 @@ def write_weights(pages: Sequence[Page], target: Path) -> None:
     types = learn_types(pages)
     text = [
         '"""The weights that choose the main content of a page, by table. Written by labs/content/training.py."""\n',
+        "# fmt: off\n",
         f"INTERCEPT = {lines[-1]:.2f}",
         f"CONTEXT_INTERCEPT = {context[-1]:.2f}",
         f"BIT_WEIGHTS: tuple[float, ...] = {_format(lines[size:-1])}",
@@ -268,7 +270,8 @@ def _format_tables(model: Floats, tables: dict[str, int]) -> str:
 
 
 def _format(values: Floats) -> str:
-    return f"({', '.join(f'{value:.2f}' for value in values + 0.0)},)"
+    numbers = ", ".join(f"{value:.2f}" for value in np.round(values, 2) + 0.0)
+    return f"(\n{textwrap.fill(numbers, 112, initial_indent=' ' * 4, subsequent_indent=' ' * 4)},\n)"
 
 
 def main(folder: str) -> None:

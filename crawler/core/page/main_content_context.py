@@ -77,7 +77,7 @@ def _classify(likely: Floats) -> Ints:
 
 def _find_outer(features: LineFeatures, is_wanted: Bools) -> Ints:
     """Return, for each box with lines, the innermost wanted box around it, or box 0."""
-    wanted, parents = is_wanted.tolist(), features.parents.tolist()
+    wanted, parents = is_wanted.tolist(), features.parent_list
     found = [0] * len(parents)
     for box in features.filled[1:]:
         found[box] = box if wanted[box] else found[parents[box]]

@@ -97,15 +97,18 @@ class LineFeatures:
     """The features of all lines of a page, with what later steps need.
 
     codes: one row per table, one column per line.  masks: the parts that each line is in, see `PART_BITS`.
-    boxes: the box of each line, and the three boxes around it.  parents: of all boxes.
+    boxes: the box of each line, and the three boxes around it.  parents, parent_list: of all boxes.
     starts, ends: for each box, the number of its first line, and of the first line after it.
     filled: the numbers of the boxes with lines.  names: a number for the tag and classes of each filled box, else 0.
+    sizes, places: the classes of the length of a line, and of its place relative to the first h1 and the title.
+    item_kinds: 0 for lines in no repeated item, 2 for those in items with a linked headline, else 1.
     """
 
     codes: Ints
     masks: list[int]
     boxes: tuple[Ints, Ints, Ints, Ints]
     parents: Ints
+    parent_list: list[int]
     starts: Ints
     ends: Ints
     filled: list[int]
@@ -168,6 +171,7 @@ def compute_features(scan: PageScan, title: str) -> LineFeatures:
         line_masks,
         (box, outer, second, parents[second]),
         parents,
+        scan.box_parents,
         starts,
         ends,
         filled,

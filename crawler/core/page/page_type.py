@@ -6,7 +6,7 @@ from enum import StrEnum
 import numpy as np
 
 from crawler.core.page.main_content_features import Floats, LineFeatures
-from crawler.core.page.main_content_hints import BIT_COUNT, DATE, NUMBER, PRICE, SENTENCE
+from crawler.core.page.main_content_hints import BIT_COUNT, DATE, KIND_COUNT, NUMBER, PRICE, SENTENCE
 from crawler.core.page.scan import PageScan, RecordKind
 
 MAX_DATA_CHARS = 20_000  # of an inline script
@@ -46,18 +46,19 @@ def measure_page(scan: PageScan, features: LineFeatures) -> Floats:
     masks, lines = np.unique(np.array(features.masks), return_inverse=True)
     shares = np.bincount(lines, chars) / total
     parts = shares @ ((masks[:, None] & _BITS) != 0)
-    kinds = features.codes[3] // 2
+    kinds = np.bincount(features.codes[3], minlength=2 * KIND_COUNT) / len(chars)
+    items = np.bincount(features.item_kinds, chars, minlength=3) / total
     is_long = features.sizes >= 8  # 128 characters
     counts = [
-        chars[is_long].sum() / total,
+        float(chars @ is_long) / total,
         sum(scan.line_link_chars) / total,
         min(len(chars) / _MANY_LINES, 1.0),
-        np.mean(kinds == PRICE),
-        np.mean(kinds == DATE),
-        np.mean(kinds == NUMBER),
-        np.mean(kinds == SENTENCE),
-        chars[features.item_kinds == 2].sum() / total,
-        chars[features.item_kinds == 1].sum() / total,
+        kinds[2 * PRICE] + kinds[2 * PRICE + 1],
+        kinds[2 * DATE] + kinds[2 * DATE + 1],
+        kinds[2 * NUMBER] + kinds[2 * NUMBER + 1],
+        kinds[2 * SENTENCE] + kinds[2 * SENTENCE + 1],
+        items[2],
+        items[1],
     ]
     return np.concatenate((parts, _find_signs(scan), counts))
 
