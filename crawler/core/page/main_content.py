@@ -6,41 +6,38 @@ maximize the expected F1 measure; that of the choice is its confidence. Source o
 optimizing autonomous text classification systems", SIGIR 1995.
 """
 
+import re
 from collections.abc import Container
 from dataclasses import dataclass
-from enum import StrEnum
-from itertools import repeat
-from math import exp
-from operator import add, itemgetter
+from functools import lru_cache
 
+import numpy as np
+
+from crawler.core.page.document import collapse_spaces
 from crawler.core.page.fingerprint import hash_text
-from crawler.core.page.main_content_context import compute_context
-from crawler.core.page.main_content_features import LineFeatures, compute_features
+from crawler.core.page.main_content_context import CONTEXT_TABLES, compute_context
+from crawler.core.page.main_content_features import TABLES, Floats, Ints, LineFeatures, compute_features
 from crawler.core.page.main_content_weights import (
     BIT_WEIGHTS,
     CONTEXT_INTERCEPT,
     CONTEXT_WEIGHTS,
     INTERCEPT,
+    TYPE_WEIGHTS,
     WEIGHTS,
 )
-from crawler.core.page.scan import ALL_MARKS, PREFORMATTED, PageScan
+from crawler.core.page.page_type import PageType, measure_page
+from crawler.core.page.scan import ALL_MARKS, PREFORMATTED, PageScan, PointerKind
 
 MIN_CONFIDENCE = 0.5  # below it, more text is chosen
 FALLBACK_SHARE = 0.5  # of the threshold for the probability of a line
 SHARED_ODDS = 0.05  # how much the odds of a line fall if other pages of the domain have it too
-MAX_SHARED_RUN = 2  # so many shared lines within content belong to it
-
-
-class PageType(StrEnum):
-    """What a page is for its readers."""
-
-    ARTICLE = "article"
-    DOCUMENTATION = "documentation"
-    FORUM = "forum"
-    PRODUCT = "product"
-    LISTING = "listing"
-    COLLECTION = "collection"
-    SERVICE = "service"
+_SHORT_LINK = re.compile(r"\x01([0-9]+)\x02\s*([^\w\s\x00-\x1f]{1,2})\s*\x10")
+MAX_SHARED_GAP = 2  # so many shared lines between chosen ones belong to them
+_WEIGHTS, _CONTEXT_WEIGHTS = np.concatenate(WEIGHTS), np.concatenate([*CONTEXT_WEIGHTS])
+_TYPE_WEIGHTS, _PAGE_TYPES = np.array(TYPE_WEIGHTS), tuple(PageType)
+_OFFSETS = np.cumsum([0, *TABLES.values()])[:-1, None]
+_CONTEXT_OFFSETS = np.cumsum([0, *CONTEXT_TABLES.values()])[:-1, None]
+_CONTEXT_WEIGHTS[: len(CONTEXT_WEIGHTS[0])] += CONTEXT_INTERCEPT
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,110 +63,119 @@ def choose_content(scan: PageScan, *, title: str, shared: Container[int] | None 
     features = compute_features(scan, title)
     is_shared = _find_shared(scan, shared)
     likely = _lower_shared(score_lines(features), is_shared)
-    likely = _lower_shared(score_context(scan, features, likely), is_shared)
-    threshold, confidence = find_threshold(likely, scan.line_chars)
+    likely = _lower_shared(score_context(features, likely), is_shared)
+    threshold, confidence = find_threshold(likely, features.chars)
     if confidence < MIN_CONFIDENCE:
         threshold *= FALLBACK_SHARE
-    chosen = [each >= threshold for each in likely]
+    chosen = (likely >= threshold).tolist()
     if is_shared is not None:
         _fill_gaps(chosen, is_shared)
     lines = tuple([line for line, is_chosen in enumerate(chosen) if is_chosen and scan.texts[line]])
-    return MainContent(lines, PageType.ARTICLE, confidence)
+    return MainContent(lines, find_page_type(scan, features), confidence)
 
 
-def score_lines(features: LineFeatures) -> list[float]:
+def score_lines(features: LineFeatures) -> Floats:
     """Return the probability that each line is content, from its own features."""
-    masks = features.masks
-    by_mask = {mask: INTERCEPT + sum_bits(mask) for mask in set(masks)}
-    scores = list(map(by_mask.__getitem__, masks))
-    return _add_weights(scores, WEIGHTS, features.codes)
+    masks = np.array([_sum_bits(mask) for mask in features.masks])
+    return _compute_probabilities(masks + _WEIGHTS[features.codes + _OFFSETS].sum(axis=0))
 
 
-def score_context(scan: PageScan, features: LineFeatures, likely: list[float]) -> list[float]:
-    """Return the probability that each line is content, from its own features and those around it."""
-    scores = [CONTEXT_INTERCEPT] * len(likely)
-    return _add_weights(scores, CONTEXT_WEIGHTS, compute_context(scan, features, likely))
+def score_context(features: LineFeatures, likely: Floats) -> Floats:
+    """Return the probability that each line is content, from those of the lines and boxes around it."""
+    return _compute_probabilities(_CONTEXT_WEIGHTS[compute_context(features, likely) + _CONTEXT_OFFSETS].sum(axis=0))
 
 
-def sum_bits(mask: int) -> float:
+def find_page_type(scan: PageScan, features: LineFeatures) -> PageType:
+    """Return the most likely type of a page."""
+    scores = _TYPE_WEIGHTS[:, :-1] @ measure_page(scan, features) + _TYPE_WEIGHTS[:, -1]
+    return _PAGE_TYPES[int(np.argmax(scores))]
+
+
+@lru_cache(maxsize=1 << 14)
+def _sum_bits(mask: int) -> float:
     """Return the sum of the weights of the parts in a mask."""
-    total = 0.0
-    while mask:
-        lowest = mask & -mask
-        total += BIT_WEIGHTS[lowest.bit_length() - 1]
-        mask ^= lowest
-    return total
+    return INTERCEPT + sum([BIT_WEIGHTS[bit] for bit in range(mask.bit_length()) if mask >> bit & 1])
 
 
-def _add_weights(scores: list[float], tables: tuple[tuple[float, ...], ...], codes: list[list[int]]) -> list[float]:
-    for table, column in zip(tables, codes, strict=True):
-        scores = list(map(add, scores, map(table.__getitem__, column)))
-    return [1 / (1 + exp(-score)) for score in scores]  # sums of weights are too small to overflow
+def _compute_probabilities(scores: Floats) -> Floats:
+    return 1 / (1 + np.exp(-scores))  # sums of weights are too small to overflow
 
 
-def find_threshold(likely: list[float], chars: list[int]) -> tuple[float, float]:
+def find_threshold(likely: Floats, chars: Ints) -> tuple[float, float]:
     """Return the threshold for the probability of lines that maximizes the expected F1 measure, and that measure."""
-    pairs = sorted(zip(likely, chars, strict=True), reverse=True)
-    expected = sum([each * count for each, count in pairs])
-    best, threshold, found, size = 0.0, 1.0, 0.0, 0
-    for each, count in pairs:
-        size += count
-        found += each * count
-        if found > best * (size + expected):
-            best, threshold = found / (size + expected), each
-    return threshold, min(2 * best, 1.0)
+    order = np.argsort(-likely, kind="stable")
+    found = np.cumsum((likely * chars)[order])
+    measures = 2 * found / (np.cumsum(chars[order]) + max(found[-1], 1e-9))
+    best = int(np.argmax(measures))
+    return float(likely[order[best]]), min(float(measures[best]), 1.0)
 
 
 def _find_shared(scan: PageScan, shared: Container[int] | None) -> list[bool] | None:
     return None if shared is None else [hash_text(text) in shared for text in scan.texts]
 
 
-def _lower_shared(likely: list[float], is_shared: list[bool] | None) -> list[float]:
+def _lower_shared(likely: Floats, is_shared: list[bool] | None) -> Floats:
     if is_shared is None:
         return likely
-    return [
-        each * SHARED_ODDS / (1 - each + each * SHARED_ODDS) if is_known else each
-        for each, is_known in zip(likely, is_shared, strict=True)
-    ]
+    return np.where(is_shared, likely * SHARED_ODDS / (1 - likely + likely * SHARED_ODDS), likely)
 
 
 def _fill_gaps(chosen: list[bool], is_shared: list[bool]) -> None:
     """Choose short runs of shared lines between chosen ones."""
-    run = MAX_SHARED_RUN + 1  # lines since the last chosen one; -1: one that is not shared was dropped
+    run = MAX_SHARED_GAP + 1  # lines since the last chosen one
     for line, is_chosen in enumerate(chosen):
         if is_chosen:
-            if 0 < run <= MAX_SHARED_RUN:
+            if 0 < run <= MAX_SHARED_GAP:
                 chosen[line - run : line] = [True] * run
             run = 0
         else:
-            run = run + 1 if is_shared[line] else MAX_SHARED_RUN + 1
+            run = run + 1 if is_shared[line] else MAX_SHARED_GAP + 1
 
 
 def build_content_text(scan: PageScan, content: MainContent) -> str:
-    """Return the text of the main content, one line per text; preformatted text keeps its lines and indentation."""
+    """Return the text of the main content, one line per text, without the permalinks of headings.
+
+    Preformatted text keeps its line breaks and indentation.
+    """
     permalinks = _find_permalinks(scan)
     parts: list[str] = []
-    last_box = -1
+    code: list[str] = []  # the lines of the preformatted box that is being joined
+    code_box = -1
     for line in content.lines:
         box = scan.line_boxes[line]
+        if box != code_box and code:
+            parts.append(_join_code(code))
+            code = []
         if scan.box_flags[box] & PREFORMATTED:
-            text = (
-                ALL_MARKS.sub("", scan.marked[line]).strip("\n")
-                if box != last_box
-                else ALL_MARKS.sub("", scan.marked[line])
-            )
-        else:
-            text = scan.texts[line]
-            if line in permalinks:
-                text = permalinks[line]
-        last_box = box
-        if text.strip():
-            parts.append(text.rstrip())
-    return "\n".join(parts).replace("\0", "")
+            code_box = box
+            code.append(ALL_MARKS.sub("", scan.marked[line]))
+            continue
+        text = scan.texts[line]
+        if line in permalinks:
+            text = collapse_spaces(text.replace(permalinks[line], " ") if text != permalinks[line] else "")
+        if text:
+            parts.append(text)
+    if code:
+        parts.append(_join_code(code))
+    return "\n".join(parts)
+
+
+def _join_code(lines: list[str]) -> str:
+    rows = "\n".join(lines).split("\n")
+    return "\n".join([row.rstrip() for row in rows]).strip("\n")
 
 
 def _find_permalinks(scan: PageScan) -> dict[int, str]:
-    return {}
-
-
-_ = (repeat, itemgetter)
+    """Return the texts of permalinks by line: links of at most two symbols to a part of the page."""
+    lines = {
+        pointer.line
+        for pointer in scan.pointers
+        if pointer.kind == PointerKind.LINK and scan.anchors[pointer.target].startswith("#")
+    }
+    permalinks = {}
+    for line in lines:
+        if line < len(scan.marked):
+            for number, text in _SHORT_LINK.findall(scan.marked[line]):
+                if scan.anchors[int(number)].startswith("#"):
+                    permalinks[line] = text
+    return permalinks

@@ -1,154 +1,130 @@
 """Features of the lines of a page that depend on how likely the lines around them are content."""
 
-from itertools import accumulate
+import numpy as np
 
-from crawler.core.page.main_content_features import LINK_SHARES, PLACES, SIZES, LineFeatures
-from crawler.core.page.scan import PageScan
+from crawler.core.page.main_content_features import PLACES, SIZES, Bools, Floats, Ints, LineFeatures, accumulate
 
-LEVELS = 12  # classes of a probability
-_COARSE_LEVELS = 6
+LEVELS = 24  # classes of a probability; the tables join them in twos, threes, fours, sixes or eights
 NEAR_LINES, WIDE_LINES = 2, 8
 MIN_REGION_LINES = 8
-MIN_PART_SHARE = 0.15  # of the characters of the page
+MIN_PART_SHARE = 0.15  # of the text of the page
 MIN_CORE_SHARE = 0.75  # of the content of the page
+MIN_PARAGRAPH_SIZE = 7  # of 64 characters or more
+MIN_WIDER = 1.3  # the paragraphs of the box around must have so many times the content
 MAX_WEIGHT_CHARS = 300  # a longer line counts as much as one of this length
-_SIZE_LINKS = SIZES * LINK_SHARES
 
 # The sizes of the tables of weights, in the order of the features of a line.
 CONTEXT_TABLES = {
-    "own": LEVELS,
-    "near": LEVELS,
-    "wide": LEVELS,
-    "box": LEVELS,
-    "outer box": LEVELS,
-    "region": LEVELS,
-    "part": LEVELS,
-    "second outer box": LEVELS,
-    "group": LEVELS,
+    "own": 12,
+    "near": 12,
+    "wide": 12,
+    "outer box": 12,
+    "group": 12,
     "core": 3 * 4,
-    "neighbors": _COARSE_LEVELS * _COARSE_LEVELS,
+    "neighbors": 6 * 6,
     "page": 4 * 8,
     "place": PLACES * 3,
     "size": SIZES * 4,
     "before": 4 * 4,
     "region and own": 8 * 8,
     "group and part": 8 * 8,
+    "body": 4 * 4 * 8,
+    "body and item": 4 * 4 * 3 * 3,
 }
 
 
-def compute_context(scan: PageScan, features: LineFeatures, likely: list[float]) -> list[list[int]]:
-    """Return the context features of all lines by table. likely: the probability of each line that it is content."""
-    count = len(likely)
-    weights = [(chars if chars < MAX_WEIGHT_CHARS else MAX_WEIGHT_CHARS) + 2 for chars in scan.line_chars]
-    masses = [each * weight for each, weight in zip(likely, weights, strict=True)]
-    mass_before, weight_before = [0.0, *accumulate(masses)], [0, *accumulate(weights)]
-    box_levels, box_masses, box_weights = _compute_boxes(features, mass_before, weight_before)
-    parents, line_boxes = scan.box_parents, scan.line_boxes
-    outer = [parents[box] for box in line_boxes]
-    regions, parts = _find_regions(scan, features.counts, box_weights, MIN_PART_SHARE * weight_before[-1])
-    scaled = [int(each * 23.999) for each in likely]
-    coarse = [each >> 2 for each in scaled]
-    own8 = [each // 3 for each in scaled]
-    own4 = [each // 6 for each in scaled]
-    group_levels = _compute_groups(scan, masses, weights)
-    region_levels = [box_levels[regions[box]] for box in line_boxes]
-    part_levels = [box_levels[parts[box]] for box in line_boxes]
-    page_level = int(mass_before[-1] / max(weight_before[-1], 1) * 3.999) * 8
-    mass_scale = 3.999 / max(mass_before[-1], 1e-9)
-    return [
-        [each >> 1 for each in scaled],
-        _compute_window(mass_before, weight_before, masses, weights, NEAR_LINES),
-        _compute_window(mass_before, weight_before, masses, weights, WIDE_LINES),
-        [box_levels[box] >> 1 for box in line_boxes],
-        [box_levels[box] >> 1 for box in outer],
-        [level >> 1 for level in region_levels],
-        [level >> 1 for level in part_levels],
-        [box_levels[parents[box]] >> 1 for box in outer],
-        [level >> 1 for level in group_levels],
-        _compute_core(features, box_masses, mass_before[-1], own4),
+def compute_context(features: LineFeatures, likely: Floats) -> Ints:
+    """Return the features of all lines, one row per table. likely: the probability of each line that it is content."""
+    box, outer = features.boxes[:2]
+    starts, ends = features.starts, features.ends
+    weights = np.minimum(features.chars, MAX_WEIGHT_CHARS) + 2.0
+    masses = likely * weights
+    before, weight_before = accumulate(masses), accumulate(weights)
+    box_masses, box_weights = before[ends] - before[starts], weight_before[ends] - weight_before[starts]
+    box_levels = _classify(box_masses / np.maximum(box_weights, 1))
+    regions = _find_outer(features, ends - starts >= MIN_REGION_LINES)
+    parts = _find_outer(features, box_weights >= MIN_PART_SHARE * weight_before[-1])
+    own = _classify(likely)
+    group = _compute_groups(features, masses, weights)
+    own4, own8 = own // 6, own // 3
+    padded = np.concatenate(([0], own // 4, [0]))
+    body = _find_body(features, masses)
+    total = max(before[-1], 1e-9)
+    return np.array(
         [
-            before * _COARSE_LEVELS + after
-            for before, after, _ in zip([0, *coarse], [*coarse[1:], 0], coarse, strict=False)
-        ],
-        [page_level + own for own in own8],
-        [place * 3 + (each >> 3) for place, each in zip(features.codes[6], scaled, strict=True)],
-        [code // LINK_SHARES * 4 + own for code, own in zip(features.codes[0], own4, strict=True)],
-        [int(mass * mass_scale) * 4 + own for mass, own in zip(mass_before, own4[:count], strict=False)],
-        [own * 8 + level // 3 for own, level in zip(own8, region_levels, strict=True)],
-        [level // 3 * 8 + part // 3 for level, part in zip(group_levels, part_levels, strict=True)],
-    ]
+            own // 2,
+            _compute_window(before, weight_before, masses, weights, NEAR_LINES) // 2,
+            _compute_window(before, weight_before, masses, weights, WIDE_LINES) // 2,
+            box_levels[outer] // 2,
+            group // 2,
+            _find_core(features, box_masses, MIN_CORE_SHARE * before[-1]) * 4 + own4,
+            padded[:-2] * 6 + padded[2:],
+            int(before[-1] / weight_before[-1] * 3.999) * 8 + own8,
+            features.places * 3 + own // 8,
+            features.sizes * 4 + own4,
+            (before[:-1] * (3.999 / total)).astype(int) * 4 + own4,
+            own8 * 8 + box_levels[regions[box]] // 3,
+            group // 3 * 8 + box_levels[parts[box]] // 3,
+            body * 8 + own8,
+            (body * 3 + features.item_kinds) * 3 + np.minimum(features.sizes // 3, 2),
+        ]
+    )
 
 
-def _compute_boxes(
-    features: LineFeatures, mass_before: list[float], weight_before: list[int]
-) -> tuple[list[int], list[float], list[int]]:
-    levels, masses, weights = [], [], []
-    for start, count in zip(features.starts, features.counts, strict=True):
-        if count:
-            mass = mass_before[start + count] - mass_before[start]
-            weight = weight_before[start + count] - weight_before[start]
-            levels.append(int(mass / weight * 23.999))
-            masses.append(mass)
-            weights.append(weight)
-        else:
-            levels.append(0)
-            masses.append(0.0)
-            weights.append(0)
-    return levels, masses, weights
+def _classify(likely: Floats) -> Ints:
+    return (likely * (LEVELS - 0.001)).astype(int)
 
 
-def _find_regions(
-    scan: PageScan, counts: list[int], box_weights: list[int], min_weight: float
-) -> tuple[list[int], list[int]]:
-    """Return, for each box, the innermost box around it with enough lines, and the innermost with enough text."""
-    regions, parts = [], []
-    for box, (parent, count, weight) in enumerate(zip(scan.box_parents, counts, box_weights, strict=True)):
-        if count >= MIN_REGION_LINES or not box:
-            regions.append(box)
-        else:
-            regions.append(regions[parent])
-        parts.append(box if weight >= min_weight or not box else parts[parent])
-    return regions, parts
+def _find_outer(features: LineFeatures, is_wanted: Bools) -> Ints:
+    """Return, for each box with lines, the innermost wanted box around it, or box 0."""
+    wanted, parents = is_wanted.tolist(), features.parent_list
+    found = [0] * len(parents)
+    for box in features.filled[1:]:
+        found[box] = box if wanted[box] else found[parents[box]]
+    return np.array(found)
 
 
-def _compute_window(
-    mass_before: list[float], weight_before: list[int], masses: list[float], weights: list[int], radius: int
-) -> list[int]:
+def _compute_window(before: Floats, weight_before: Floats, masses: Floats, weights: Floats, radius: int) -> Ints:
     """Return the class of the mean probability of the lines around each line, without the line itself."""
-    count = len(masses)
-    padding = min(radius, count)
-    lows = [0] * padding + list(range(count - padding))
-    highs = [*range(radius + 1, count + 1), *([count] * min(radius, count))][:count]
-    return [
-        int(
-            (mass_before[high] - mass_before[low] - mass)
-            / ((weight_before[high] - weight_before[low] - weight) or 1)
-            * 11.999
-        )
-        for low, high, mass, weight in zip(lows, highs, masses, weights, strict=True)
-    ]
+    lines = np.arange(len(masses))
+    low, high = np.maximum(lines - radius, 0), np.minimum(lines + radius + 1, len(masses))
+    mass = before[high] - before[low] - masses
+    return _classify(np.clip(mass / np.maximum(weight_before[high] - weight_before[low] - weights, 1), 0, 1))
 
 
-def _compute_groups(scan: PageScan, masses: list[float], weights: list[int]) -> list[int]:
-    """Return the class of the mean probability of the lines in boxes of the same tags and classes."""
-    tags, classes, parents = scan.box_tags, scan.box_classes, scan.box_parents
-    keys = [(tags[box], classes[box], tags[parents[box]], classes[parents[box]]) for box in scan.line_boxes]
-    sums: dict[tuple[str, str, str, str], list[float]] = {}
-    for key, mass, weight in zip(keys, masses, weights, strict=True):
-        found = sums.get(key)
-        if found is None:
-            sums[key] = [mass, weight]
-        else:
-            found[0] += mass
-            found[1] += weight
-    levels = {key: int(mass / weight * 23.999) for key, (mass, weight) in sums.items()}
-    return [levels[key] for key in keys]
+def _compute_groups(features: LineFeatures, masses: Floats, weights: Floats) -> Ints:
+    """Return the class of the mean probability of the lines whose boxes, and those around, have the same names."""
+    names = features.names[features.boxes[0]] * len(features.names) + features.names[features.boxes[1]]
+    _, groups = np.unique(names, return_inverse=True)
+    return _classify(np.bincount(groups, masses) / np.bincount(groups, weights))[groups]
 
 
-def _compute_core(features: LineFeatures, box_masses: list[float], total: float, own4: list[int]) -> list[int]:
-    """Return whether each line is before, in or after the last box that has most of the content."""
-    limit = MIN_CORE_SHARE * total
-    core = max((box for box, mass in enumerate(box_masses) if mass >= limit), default=0)
-    start, count = features.starts[core], features.counts[core]
-    places = [0] * start + [4] * count + [8] * (len(own4) - start - count)
-    return [place + own for place, own in zip(places, own4, strict=True)]
+def _find_body(features: LineFeatures, masses: Floats) -> Ints:
+    """Return for each line whether it is in the body of running text, and how much of the content that body is.
+
+    The body is the box whose paragraphs have most of the content; they are its children, or the children of these.
+    """
+    outer, second = features.boxes[1:3]
+    paragraphs = np.where(features.sizes >= MIN_PARAGRAPH_SIZE, masses, 0)
+    inner, wide = np.bincount(outer, paragraphs), np.bincount(second, paragraphs)
+    body, wide_body = int(np.argmax(inner)), int(np.argmax(wide))
+    mass = inner[body]
+    if wide[wide_body] > mass * MIN_WIDER:
+        body, mass = wide_body, wide[wide_body]
+    share = int(mass / max(masses.sum(), 1e-9) * 3.999)
+    around = features.parents[body]
+    lines = np.arange(len(masses))
+    starts, ends = features.starts, features.ends
+    relations = np.where(
+        (lines >= starts[body]) & (lines < ends[body]),
+        0,
+        np.where((lines >= starts[around]) & (lines < ends[around]), 1, np.where(lines < starts[body], 2, 3)),
+    )
+    return np.asarray(relations + share * 4)
+
+
+def _find_core(features: LineFeatures, box_masses: Floats, min_mass: float) -> Ints:
+    """Return for each line whether it is before (0), in (1) or after (2) the last box with most of the content."""
+    core = np.flatnonzero(box_masses >= min_mass)[-1]
+    lines = np.arange(len(features.chars))
+    return np.asarray((lines >= features.starts[core]).astype(int) + (lines >= features.ends[core]))
