@@ -13,15 +13,20 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from importlib.util import find_spec
 
 from benchmarks.content.extractors import EXTRACTORS
-from benchmarks.content.learned import Learned, learn
 from benchmarks.content.sets import CONTENT_TYPE, SETS, Page, PageSet, pages
 from benchmarks.harness.machine import described
 from benchmarks.harness.table import table
-from crawler.core.page.html import parse_html
+from crawler.core.change.mask import NO_MASK
+from crawler.core.change.mask_learning import Observation, update_mask
+from crawler.core.http.urls import compute_page_key
+from crawler.core.page.outline import extract_blocks
+from crawler.core.page.shared_lines import SharedLines
 
+START = datetime(2026, 1, 1, tzinfo=UTC)
 PACKAGES = {"trafilatura": "trafilatura", "readability": "readability-lxml", "resiliparse": "resiliparse"}
 
 
@@ -71,15 +76,24 @@ def measure(each: PageSet, names: Sequence[str], *, most: int, learned: int) -> 
     return {name: measure_one(name, known) for name in names}
 
 
-def with_knowledge(found: Sequence[Page], learned: int) -> Iterator[tuple[Page, Learned]]:
+def with_knowledge(found: Sequence[Page], learned: int) -> Iterator[tuple[Page, SharedLines]]:
     """Yield the pages, each with what the other half of them shows about the domain."""
     halves = found[: len(found) // 2], found[len(found) // 2 :]
     for half, other in (halves, reversed(halves)):
-        known = learn([parse_html(page.body, CONTENT_TYPE).scan for page in other[:learned]])
+        known = learn(list(other[:learned]))
         yield from ((page, known) for page in half)
 
 
-def measure_one(name: str, known: Sequence[tuple[Page, Learned]]) -> Score:
+def learn(known: Sequence[Page]) -> SharedLines:
+    """Return the lines that pages share, as a crawl learns them from first visits."""
+    mask = NO_MASK
+    for page in known:
+        blocks = extract_blocks(page.body, url=page.url, content_type=CONTENT_TYPE)
+        mask = update_mask(mask, Observation(compute_page_key(page.url), blocks, START, url=page.url))
+    return mask.boilerplate.list_shared_lines()
+
+
+def measure_one(name: str, known: Sequence[tuple[Page, SharedLines]]) -> Score:
     extract, scores, seconds = EXTRACTORS[name], [], 0.0
     for page, learned in known:
         began = time.process_time()

@@ -128,7 +128,7 @@ def build_stages(page: Page) -> Iterator[tuple[str, Callable[[], object]]]:
     yield FLOOR, lambda: walk(LexborHTMLParser(source))
     yield "parse", lambda: LexborHTMLParser(source)
     yield "scan", lambda: scan_tree(tree)
-    yield "content choice", lambda: build_content_text(scan, choose_content(scan, title=content.title))
+    yield "content choice", lambda: build_content_text(scan, choose_content(scan, title=content.title).lines)
     yield "fingerprint", lambda: compute_fingerprint(content.main)
     yield "sample", lambda: sample_text(content, page.body, url=PAGE_URL)
     yield "digests", lambda: (compute_digest(page.body), compute_digest(text.encode()))

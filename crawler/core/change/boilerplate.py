@@ -13,6 +13,7 @@ from crawler.core.http.urls import PageKey
 from crawler.core.noise.words import Words, keep_newest
 from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.outline import Block
+from crawler.core.page.shared_lines import SharedLines
 
 MAX_COUNTED_BLOCKS = 2048  # per domain; also the maximum number of paths
 MAX_NEW_BLOCKS = 256  # per page: blocks not counted before, at its start, and as many again at its end
@@ -30,6 +31,7 @@ class BlockCount:
     path: the block's css_path.  pages: the first distinct pages with the block, at most ENOUGH_PAGES.
     first_visit, last_visit: the first and last visit that found it, numbered among the visits to pages with its path.
     visits: how many visits found it.  was_boilerplate: whether the block is boilerplate or was before.
+    text: the hash of its text as last found; 0 if it is not a text.
     """
 
     path: int
@@ -38,6 +40,7 @@ class BlockCount:
     last_visit: int
     visits: int
     was_boilerplate: bool = False
+    text: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,11 @@ class Boilerplate:
             return False
         visits_since = self.visits_by_path.get(count.path, 0) - count.first_visit + 1
         return count.was_boilerplate or count.visits >= min_share * visits_since
+
+    def list_shared_lines(self) -> SharedLines:
+        """Return the texts that are boilerplate now."""
+        hashes = (count.text for form, count in self.counts.items() if count.text and self.contains(form))
+        return SharedLines(frozenset(hashes), self.total_visits)
 
     def was_boilerplate(self, form: int) -> bool:
         """Return whether a block is or was boilerplate."""
@@ -114,8 +122,14 @@ def _is_boilerplate(count: BlockCount, visits_by_path: Mapping[int, int], *, min
     return is_common and visits - count.last_visit < ENOUGH_PAGES
 
 
-def learn_page(boilerplate: Boilerplate, page: PageKey, blocks: Sequence[tuple[int, int]]) -> Boilerplate:
-    """Return the boilerplate after one more visit. blocks: the path and form of each block, in the page's order."""
+def learn_page(
+    boilerplate: Boilerplate, page: PageKey, blocks: Sequence[tuple[int, int]], texts: Mapping[int, int] | None = None
+) -> Boilerplate:
+    """Return the boilerplate after one more visit.
+
+    blocks: the path and form of each block, in the page's order.  texts: the hashes of their texts, by form.
+    """
+    texts = texts or {}
     blocks = _select_blocks_to_count(boilerplate, blocks)
     visits = dict(boilerplate.visits_by_path)
     for path in {path for path, _ in blocks}:
@@ -130,7 +144,8 @@ def learn_page(boilerplate: Boilerplate, page: PageKey, blocks: Sequence[tuple[i
         gap = visits[path] - count.last_visit - 1
         pages = count.pages if page in count.pages or len(count.pages) >= ENOUGH_PAGES else (*count.pages, page)
         # Not `replace`, which takes three times as long; this runs for each block of a page.
-        count = BlockCount(count.path, pages, count.first_visit, visits[path], count.visits + 1, count.was_boilerplate)
+        was, text = count.was_boilerplate, texts.get(form, 0)
+        count = BlockCount(count.path, pages, count.first_visit, visits[path], count.visits + 1, was, text)
         if not count.was_boilerplate and _is_boilerplate(count, visits):
             count = replace(count, was_boilerplate=True)
             before = replacements.get(path, 0)

@@ -34,6 +34,7 @@ from crawler.core.noise.noise import VolatileContent, trim_volatile
 from crawler.core.noise.relative_time import learn_relative_time
 from crawler.core.noise.second_fetch import count_changes, learn_from_second_fetch
 from crawler.core.noise.words import keep_newest, select_numbers
+from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.outline import Block, BlockKind, BlockList, BlockPair, is_watched
 
 MAX_SECOND_FETCHES = 2  # per visit; with only one, both fetches may show the same of a few banners in rotation
@@ -136,11 +137,16 @@ def update_mask_and_diff(mask: NoiseMask, observation: Observation) -> tuple[Noi
         if replaced and len(replaced) == len(significant_diff.sides) and not is_watched(observation.after):
             volatile = learn_stamps(volatile, replaced, then=observation.then, now=observation.at)
     forms = [(block.css_path, compute_form(block, volatile.mask_words(block))) for block in observation.after]
+    texts = {
+        form: hash_text(block.text)
+        for (_, form), block in zip(forms, observation.after, strict=True)
+        if block.kind is BlockKind.TEXT
+    }
     page, before = observation.translation_key, mask.boilerplate
     updated = replace(
         mask,
         volatile=volatile,
-        boilerplate=learn_page(before, page, forms),
+        boilerplate=learn_page(before, page, forms, texts),
         second_fetches=mask.second_fetches + len(observation.second_fetches),
         compared_visits=mask.compared_visits + bool(observation.before),
         visits=mask.visits + 1,

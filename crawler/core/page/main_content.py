@@ -7,7 +7,7 @@ optimizing autonomous text classification systems", SIGIR 1995.
 """
 
 import re
-from collections.abc import Container
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -26,11 +26,16 @@ from crawler.core.page.main_content_weights import (
     WEIGHTS,
 )
 from crawler.core.page.page_type import PageType, measure_page
-from crawler.core.page.scan import ALL_MARKS, PREFORMATTED, PageScan, PointerKind
+from crawler.core.page.scan import ALL_MARKS, BOILERPLATE, PREFORMATTED, PageScan, PointerKind
+from crawler.core.page.shared_lines import NO_SHARED_LINES, SharedLines
 
 MIN_CONFIDENCE = 0.5  # below it, more text is chosen
 FALLBACK_SHARE = 0.5  # of the threshold for the probability of a line
-SHARED_ODDS = 0.05  # how much the odds of a line fall if other pages of the domain have it too
+# What the odds of a line are multiplied with if the domain's pages share it, and if not, outside of elements that mark
+# boilerplate, once MIN_KNOWN_PAGES pages are known. Found by `python -m benchmarks content`.
+SHARED_ODDS = 0.05
+OWN_ODDS = 5.0
+MIN_KNOWN_PAGES = 10
 _SHORT_LINK = re.compile(r"\x01([0-9]+)\x02\s*([^\w\s\x00-\x1f]{1,2})\s*\x10")
 MAX_SHARED_GAP = 2  # so many shared lines between chosen ones belong to them
 _WEIGHTS, _CONTEXT_WEIGHTS = np.concatenate(WEIGHTS), np.concatenate([*CONTEXT_WEIGHTS])
@@ -53,23 +58,23 @@ class MainContent:
     confidence: float
 
 
-def choose_content(scan: PageScan, *, title: str, shared: Container[int] | None = None) -> MainContent:
+def choose_content(scan: PageScan, *, title: str, shared: SharedLines = NO_SHARED_LINES) -> MainContent:
     """Choose the lines of a page that are its main content.
 
-    title: of the page, as its head says.  shared: hashes (`hash_text`) of lines that other pages of the domain have.
+    title: of the page, as its head says.  shared: the lines that the domain's pages share.
     """
     if not scan.texts:
         return MainContent((), PageType.ARTICLE, 0.0)
     features = compute_features(scan, title)
-    is_shared = _find_shared(scan, shared)
-    likely = _lower_shared(score_lines(features), is_shared)
-    likely = _lower_shared(score_context(features, likely), is_shared)
+    is_shared = [hash_text(text) in shared.hashes for text in scan.texts] if shared.hashes else []
+    odds = _compute_odds(scan, is_shared, pages=shared.pages)
+    likely = _multiply_odds(score_lines(features), odds)
+    likely = _multiply_odds(score_context(features, likely), odds)
     threshold, confidence = find_threshold(likely, features.chars)
     if confidence < MIN_CONFIDENCE:
         threshold *= FALLBACK_SHARE
     chosen = (likely >= threshold).tolist()
-    if is_shared is not None:
-        _fill_gaps(chosen, is_shared)
+    _fill_gaps(chosen, is_shared)
     lines = tuple([line for line, is_chosen in enumerate(chosen) if is_chosen and scan.texts[line]])
     return MainContent(lines, find_page_type(scan, features), confidence)
 
@@ -110,14 +115,17 @@ def find_threshold(likely: Floats, chars: Ints) -> tuple[float, float]:
     return float(likely[order[best]]), min(float(measures[best]), 1.0)
 
 
-def _find_shared(scan: PageScan, shared: Container[int] | None) -> list[bool] | None:
-    return None if shared is None else [hash_text(text) in shared for text in scan.texts]
+def _compute_odds(scan: PageScan, is_shared: list[bool], *, pages: int) -> Floats | None:
+    """Return how much the odds of each line rise or fall by what is known of the domain; None if nothing is."""
+    if not is_shared:
+        return None
+    own_odds = OWN_ODDS if pages >= MIN_KNOWN_PAGES else 1.0
+    is_boilerplate = np.array([scan.box_flags[box] & BOILERPLATE for box in scan.line_boxes], dtype=bool)
+    return np.where(is_shared, SHARED_ODDS, np.where(is_boilerplate, 1.0, own_odds))
 
 
-def _lower_shared(likely: Floats, is_shared: list[bool] | None) -> Floats:
-    if is_shared is None:
-        return likely
-    return np.where(is_shared, likely * SHARED_ODDS / (1 - likely + likely * SHARED_ODDS), likely)
+def _multiply_odds(likely: Floats, odds: Floats | None) -> Floats:
+    return likely if odds is None else likely * odds / (1 - likely + likely * odds)
 
 
 def _fill_gaps(chosen: list[bool], is_shared: list[bool]) -> None:
@@ -129,11 +137,11 @@ def _fill_gaps(chosen: list[bool], is_shared: list[bool]) -> None:
                 chosen[line - run : line] = [True] * run
             run = 0
         else:
-            run = run + 1 if is_shared[line] else MAX_SHARED_GAP + 1
+            run = run + 1 if is_shared and is_shared[line] else MAX_SHARED_GAP + 1
 
 
-def build_content_text(scan: PageScan, content: MainContent) -> str:
-    """Return the text of the main content, one line per text, without the permalinks of headings.
+def build_content_text(scan: PageScan, lines: Sequence[int]) -> str:
+    """Return the text of chosen lines, one line per text, without the permalinks of headings.
 
     Preformatted text keeps its line breaks and indentation.
     """
@@ -141,7 +149,7 @@ def build_content_text(scan: PageScan, content: MainContent) -> str:
     parts: list[str] = []
     code: list[str] = []  # the lines of the preformatted box that is being joined
     code_box = -1
-    for line in content.lines:
+    for line in lines:
         box = scan.line_boxes[line]
         if box != code_box and code:
             parts.append(_join_code(code))

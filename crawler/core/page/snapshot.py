@@ -1,6 +1,6 @@
 """Versions of a page: the digests used to compare them, and the Snapshot with the content."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -16,6 +16,7 @@ from crawler.core.page.metadata import read_metadata
 from crawler.core.page.outline import BlockList, extract_blocks
 from crawler.core.page.scan import PageScan
 from crawler.core.page.selectors import FULL_VIEW, View
+from crawler.core.page.shared_lines import NO_SHARED_LINES, SharedLines
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +104,14 @@ def parse_body(
     with_blocks: bool = True,
     view: View = FULL_VIEW,
     reader: DocumentReader | None = None,
-    shared: Container[int] = (),
+    shared: SharedLines = NO_SHARED_LINES,
 ) -> Parsed:
     """Parse a body and compute its digests and its fingerprint. This is the expensive part of a visit.
 
     header_fields: what the response's header says about the page.  with_blocks: whether to extract blocks.
     view: the parts to compare; the digests always cover the whole body.
     reader: reads this body instead, as a non-HTML document; its exceptions are passed on.
-    shared: hashes of lines that other pages of the domain have, see `choose_content`.
+    shared: the lines that the domain's pages share.
     """
     markup = parse_html(body, content_type) if reader is None and detect_kind(body, content_type) == "html" else None
     read = partial(extract_content, body, url=url, content_type=content_type, markup=markup, reader=reader)
@@ -134,11 +135,11 @@ def parse_body(
     return Parsed(short, version, blocks)
 
 
-def _add_reading(content: PageContent, scan: PageScan, shared: Container[int]) -> PageContent:
+def _add_reading(content: PageContent, scan: PageScan, shared: SharedLines) -> PageContent:
     """Add the content text and the metadata, and the line breaks of preformatted text in the main text."""
     main = restore_line_breaks(scan, content.main)
     chosen = choose_content(scan, title=content.title, shared=shared)
-    reading = build_content_text(scan, chosen)
+    reading = build_content_text(scan, chosen.lines)
     return replace(
         content,
         main=main,

@@ -14,6 +14,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Self, TypeVar, cast
 
+from crawler.core.change.boilerplate import Boilerplate
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
 from crawler.core.novelty import parse_with_sample
@@ -21,6 +22,7 @@ from crawler.core.page.lists.url_list import UrlList, read_url_list
 from crawler.core.page.media_type import detect_kind
 from crawler.core.page.outline import BlockList, extract_blocks
 from crawler.core.page.selectors import View
+from crawler.core.page.shared_lines import NO_SHARED_LINES
 from crawler.core.page.snapshot import HeaderFields, Parsed, parse_body
 from crawler.core.page_rules import PageRules
 from crawler.engine.machine_load import count_usable_cores
@@ -286,6 +288,9 @@ def _call_inline(call: partial[T]) -> T | None:
         return None
 
 
+RELEARNED_GROWTH = 1.25  # of the visits that boilerplate was learned from, before shared lines are listed again
+
+
 class DomainParser:
     """The parser of one domain: it applies the domain's page rules and uses its share of a pool.
 
@@ -293,7 +298,12 @@ class DomainParser:
     """
 
     def __init__(self, pool: ParserPool, rules: PageRules) -> None:
-        self._pool, self._rules = pool, rules
+        self._pool, self._rules, self._shared_lines = pool, rules, NO_SHARED_LINES
+
+    def learn_shared_lines(self, boilerplate: Boilerplate) -> None:
+        """Take over the lines that the domain's pages share, if enough more pages are known since the last time."""
+        if boilerplate.total_visits > RELEARNED_GROWTH * self._shared_lines.pages:
+            self._shared_lines = boilerplate.list_shared_lines()
 
     async def parse(
         self, response: Fetched, url: Url, *, with_blocks: bool = True, with_sample: bool = False
@@ -312,6 +322,7 @@ class DomainParser:
             with_blocks=with_blocks,
             view=view,
             reader=self._pool.find_plugin_reader(response),
+            shared=self._shared_lines,
         )
         return await self._pool.read(call, response, party=self, needs_process=with_blocks and view.is_unbounded)
 

@@ -99,6 +99,7 @@ class PageReader:
         is_requested = target.requested is RequestReason.TO_RENDER or knowledge.renders.may_be_needed(template)
         if not has_new_body and not choice.is_rendered and not (is_html and is_requested):
             return _build_unrendered(response, None, choice=choice if choice in _FIXED_CHOICES else None)
+        self.parser.learn_shared_lines(knowledge.mask.boilerplate)
         with_blocks, is_first = needs_blocks(target, knowledge), target.version is None
         plain = await self.parser.parse(response, target.url, with_blocks=with_blocks, with_sample=is_first)
         if plain is None:

@@ -138,7 +138,7 @@ class MemoryFormat(Generic[Memory]):
         return memory
 
 
-MASK = MemoryFormat(NO_MASK, number=11, max_bytes=16 << 20)
+MASK = MemoryFormat(NO_MASK, number=12, max_bytes=16 << 20)
 SOFT_ERRORS = MemoryFormat(NO_SOFT_ERRORS, number=4, max_bytes=1 << 20)
 RENDERS = MemoryFormat(NO_RENDERS, number=3, max_bytes=1 << 20)
 

@@ -14,6 +14,7 @@ from crawler.core.page.main_content import MainContent, build_content_text, choo
 from crawler.core.page.main_content_features import TABLES, compute_features, measure_boxes
 from crawler.core.page.page_type import PageType
 from crawler.core.page.scan import PageScan, scan_tree
+from crawler.core.page.shared_lines import NO_SHARED_LINES, SharedLines
 
 PARAGRAPH = (
     "The keeper of the lighthouse climbs the stairs each evening, lights the lamp, and writes the hour in a book."
@@ -31,9 +32,9 @@ def scan_page(body: str) -> PageScan:
     return scan_tree(parse_html(f"<html><body>{body}</body></html>".encode(), "text/html; charset=utf-8").tree)
 
 
-def read(body: str, *, shared: frozenset[int] | None = None) -> str:
+def read(body: str, *, shared: SharedLines = NO_SHARED_LINES) -> str:
     scan = scan_page(body)
-    return build_content_text(scan, choose_content(scan, title="The lighthouse", shared=shared))
+    return build_content_text(scan, choose_content(scan, title="The lighthouse", shared=shared).lines)
 
 
 def test_paragraphs_of_an_article_are_content() -> None:
@@ -106,12 +107,12 @@ def test_line_that_other_pages_share_is_dropped() -> None:
     notice = "Lighthouses are open to visitors on the first Sunday of each month, from nine until noon."
     page = f"<div>{ARTICLE}</div><div><p>{notice}</p></div>"
     assert notice in read(page)
-    assert notice not in read(page, shared=frozenset({hash_text(notice)}))
+    assert notice not in read(page, shared=SharedLines(frozenset({hash_text(notice)}), pages=9))
 
 
 def test_shared_line_between_lines_of_content_is_kept() -> None:
     page = f"<article>{ARTICLE}<h2>Parameters</h2><p>{MORE} {PARAGRAPH}</p><p>{PARAGRAPH}</p></article>"
-    assert "Parameters" in read(page, shared=frozenset({hash_text("Parameters")}))
+    assert "Parameters" in read(page, shared=SharedLines(frozenset({hash_text("Parameters")}), pages=9))
 
 
 def test_preformatted_text_keeps_its_lines_and_indentation() -> None:
@@ -203,12 +204,14 @@ _ENDS = st.sampled_from(["</div>", "</p>", "</ul>", "</a>", "</pre>", "</article
 @given(st.lists(_PARTS | _ENDS | _TEXTS, max_size=40).map("".join), st.text(max_size=20))
 def test_any_page_has_a_valid_choice(body: str, title: str) -> None:
     scan = scan_page(body)
-    content = choose_content(scan, title=title, shared=frozenset(map(hash_text, scan.texts[::3])))
+    content = choose_content(
+        scan, title=title, shared=SharedLines(frozenset(map(hash_text, scan.texts[::3])), pages=20)
+    )
     assert isinstance(content, MainContent)
     assert list(content.lines) == sorted(set(content.lines))
     assert all(0 <= line < len(scan.texts) and scan.texts[line] for line in content.lines)
     assert 0 <= content.confidence <= 1
-    assert "\0" not in build_content_text(scan, content)
+    assert "\0" not in build_content_text(scan, content.lines)
     if scan.texts:
         codes = compute_features(scan, title).codes
         assert all(0 <= row.min() <= row.max() < size for row, size in zip(codes, TABLES.values(), strict=True))
@@ -223,5 +226,5 @@ def test_steps_are_linear_in_boxes_and_lines(body: str) -> None:
     scan = scan_page(body)
     with patch.object(main_content_hints, "_find_word", wraps=main_content_hints._find_word) as find:
         content = choose_content(scan, title="x")
-    build_content_text(scan, content)
+    build_content_text(scan, content.lines)
     assert find.call_count <= len(scan.box_tags)
