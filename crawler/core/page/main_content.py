@@ -9,7 +9,6 @@ optimizing autonomous text classification systems", SIGIR 1995.
 import re
 from collections.abc import Container
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from crawler.core.page.main_content_weights import (
     CONTEXT_INTERCEPT,
     CONTEXT_WEIGHTS,
     INTERCEPT,
+    PRODUCT_BIT_WEIGHTS,
     TYPE_WEIGHTS,
     WEIGHTS,
 )
@@ -63,7 +63,8 @@ def choose_content(scan: PageScan, *, title: str, shared: Container[int] | None 
     features = compute_features(scan, title)
     is_shared = _find_shared(scan, shared)
     likely = _lower_shared(score_lines(features), is_shared)
-    likely = _lower_shared(score_context(features, likely), is_shared)
+    page_type = find_page_type(scan, features)
+    likely = _lower_shared(score_context(features, likely, is_product=page_type is PageType.PRODUCT), is_shared)
     threshold, confidence = find_threshold(likely, features.chars)
     if confidence < MIN_CONFIDENCE:
         threshold *= FALLBACK_SHARE
@@ -71,18 +72,22 @@ def choose_content(scan: PageScan, *, title: str, shared: Container[int] | None 
     if is_shared is not None:
         _fill_gaps(chosen, is_shared)
     lines = tuple([line for line, is_chosen in enumerate(chosen) if is_chosen and scan.texts[line]])
-    return MainContent(lines, find_page_type(scan, features), confidence)
+    return MainContent(lines, page_type, confidence)
 
 
 def score_lines(features: LineFeatures) -> Floats:
     """Return the probability that each line is content, from its own features."""
-    masks = np.array([_sum_bits(mask) for mask in features.masks])
+    masks = INTERCEPT + _score_masks(features.masks, BIT_WEIGHTS)
     return _compute_probabilities(masks + _WEIGHTS[features.codes + _OFFSETS].sum(axis=0))
 
 
-def score_context(features: LineFeatures, likely: Floats) -> Floats:
+def score_context(features: LineFeatures, likely: Floats, *, is_product: bool) -> Floats:
     """Return the probability that each line is content, from those of the lines and boxes around it."""
-    return _compute_probabilities(_CONTEXT_WEIGHTS[compute_context(features, likely) + _CONTEXT_OFFSETS].sum(axis=0))
+    codes = compute_context(features, likely, is_product=is_product)
+    scores = _CONTEXT_WEIGHTS[codes + _CONTEXT_OFFSETS].sum(axis=0)
+    if is_product:
+        scores += _score_masks(features.masks, PRODUCT_BIT_WEIGHTS)
+    return _compute_probabilities(scores)
 
 
 def find_page_type(scan: PageScan, features: LineFeatures) -> PageType:
@@ -91,10 +96,15 @@ def find_page_type(scan: PageScan, features: LineFeatures) -> PageType:
     return _PAGE_TYPES[int(np.argmax(scores))]
 
 
-@lru_cache(maxsize=1 << 14)
-def _sum_bits(mask: int) -> float:
+def _score_masks(masks: list[int], weights: tuple[float, ...]) -> Floats:
+    """Return the sum of the weights of the parts in each mask; few masks are distinct."""
+    sums = {mask: _sum_bits(mask, weights) for mask in set(masks)}
+    return np.array(list(map(sums.__getitem__, masks)))
+
+
+def _sum_bits(mask: int, weights: tuple[float, ...]) -> float:
     """Return the sum of the weights of the parts in a mask."""
-    return INTERCEPT + sum([BIT_WEIGHTS[bit] for bit in range(mask.bit_length()) if mask >> bit & 1])
+    return sum([weights[bit] for bit in range(mask.bit_length()) if mask >> bit & 1])
 
 
 def _compute_probabilities(scores: Floats) -> Floats:
