@@ -209,6 +209,8 @@ def _predict_context(model: Floats, page: Page, likely: Floats, *, is_product: b
 
 def learn_types(pages: Sequence[Page]) -> Floats:
     """Learn the weights of the measures of a page for each type: one row per type, the last column the intercept."""
+    pages = [page for page in pages if page.weights.any()]
+    counts = np.array([[PAGE_WEIGHTS.get(page.page_type, 1.0)] for page in pages])
     measures = np.array([[*page.measures, 1.0] for page in pages])
     types = list(PageType)
     wanted = np.array([[page.page_type == each for each in types] for page in pages], dtype=float)
@@ -216,8 +218,8 @@ def learn_types(pages: Sequence[Page]) -> Floats:
     rate = 0.5
     for _ in range(2000):
         scores = np.exp(measures @ model.T)
-        gradient = (scores / scores.sum(axis=1, keepdims=True) - wanted).T @ measures
-        gradient[:, :-1] += TYPE_PENALTY * model[:, :-1]
+        gradient = ((scores / scores.sum(axis=1, keepdims=True) - wanted) * counts).T @ measures
+        gradient += TYPE_PENALTY * model
         model -= rate * gradient / len(pages)
     return model
 
