@@ -161,21 +161,25 @@ def _stack_masks(pages: Sequence[Page]) -> Ints:
 
 def learn(pages: Sequence[Page]) -> tuple[Floats, Floats]:
     """Learn the weights of lines and, from predictions for pages not learned from, those of their context."""
-    likely = [np.zeros(0)] * len(pages)
+    codes: list[Ints] = [np.zeros((0, 0), int)] * len(pages)
+    masks = [np.zeros(len(page.features.masks), int) for page in pages]
     for fold in range(FOLDS):
-        model = _learn_lines([page for number, page in enumerate(pages) if number % FOLDS != fold])
+        others = [page for number, page in enumerate(pages) if number % FOLDS != fold]
+        model, types = _learn_lines(others), learn_types(others)
         for number in range(fold, len(pages), FOLDS):
-            likely[number] = _predict_lines(model, pages[number])
-    codes = [compute_context(page.features, each) for page, each in zip(pages, likely, strict=True)]
+            page = pages[number]
+            is_product = predict_type(types, page) is PageType.PRODUCT
+            codes[number] = compute_context(page.features, _predict_lines(model, page), is_product=is_product)
+            masks[number] = _stack_masks([page]) * is_product
     rows = _stack(pages, codes, CONTEXT_TABLES)
-    context = fit(
-        rows,
-        np.zeros(rows.shape[1], int),
-        _get_labels(pages),
-        size=sum(CONTEXT_TABLES.values()),
-        penalty=CONTEXT_PENALTY,
-    )
+    size = sum(CONTEXT_TABLES.values())
+    context = fit(rows, np.concatenate(masks), _get_labels(pages), size=size, penalty=CONTEXT_PENALTY)
     return _learn_lines(pages), context
+
+
+def predict_type(types: Floats, page: Page) -> PageType:
+    """Return the most likely type of a page."""
+    return list(PageType)[int(np.argmax(types @ [*page.measures, 1.0]))]
 
 
 def _learn_lines(pages: Sequence[Page]) -> Floats:
@@ -195,22 +199,27 @@ def _predict_lines(model: Floats, page: Page) -> Floats:
     return np.asarray(1 / (1 + np.exp(-scores)))
 
 
-def _predict_context(model: Floats, page: Page, likely: Floats) -> Floats:
-    rows = _stack([page], [compute_context(page.features, likely)], CONTEXT_TABLES)
-    return np.asarray(1 / (1 + np.exp(-model[rows].sum(axis=0) - model[-1])))
+def _predict_context(model: Floats, page: Page, likely: Floats, *, is_product: bool) -> Floats:
+    size = sum(CONTEXT_TABLES.values())
+    rows = _stack([page], [compute_context(page.features, likely, is_product=is_product)], CONTEXT_TABLES)
+    bits = (_stack_masks([page])[:, None] >> np.arange(BIT_COUNT)) & 1
+    scores = model[rows].sum(axis=0) + (bits @ model[size:-1]) * is_product + model[-1]
+    return np.asarray(1 / (1 + np.exp(-scores)))
 
 
 def learn_types(pages: Sequence[Page]) -> Floats:
     """Learn the weights of the measures of a page for each type: one row per type, the last column the intercept."""
+    pages = [page for page in pages if page.weights.any()]
+    counts = np.array([[PAGE_WEIGHTS.get(page.page_type, 1.0)] for page in pages])
     measures = np.array([[*page.measures, 1.0] for page in pages])
     types = list(PageType)
     wanted = np.array([[page.page_type == each for each in types] for page in pages], dtype=float)
     model = np.zeros((len(types), MEASURE_COUNT + 1))
     rate = 0.5
-    for _ in range(4000):
+    for _ in range(2000):
         scores = np.exp(measures @ model.T)
-        gradient = (scores / scores.sum(axis=1, keepdims=True) - wanted).T @ measures
-        gradient[:, :-1] += TYPE_PENALTY * model[:, :-1]
+        gradient = ((scores / scores.sum(axis=1, keepdims=True) - wanted) * counts).T @ measures
+        gradient += TYPE_PENALTY * model
         model -= rate * gradient / len(pages)
     return model
 
@@ -231,11 +240,13 @@ def validate(pages: Sequence[Page]) -> None:
         lines, context = learn(train)
         types = learn_types(train)
         for page in pages[fold::FOLDS]:
-            likely = _predict_context(context, page, _predict_lines(lines, page))
+            found = predict_type(types, page)
+            is_product = found is PageType.PRODUCT
+            likely = _predict_context(context, page, _predict_lines(lines, page), is_product=is_product)
             threshold, _ = main_content.find_threshold(likely, page.features.chars)
             text = " ".join([text for text, each in zip(page.scan.texts, likely, strict=True) if each >= threshold])
             figures.setdefault(page.page_type, []).append(compute_f1(text, page.truth))
-            right += list(PageType)[int(np.argmax(types @ [*page.measures, 1.0]))] == page.page_type
+            right += found == page.page_type
     for name, each in sorted(figures.items()):
         print(f"{name:14} {len(each):4}  F1 {np.mean(each):.3f}")
     print(f"all pages      {len(pages):4}  F1 {np.mean(np.concatenate([*figures.values()])):.3f}  right types {right}")
@@ -252,6 +263,7 @@ def write_weights(pages: Sequence[Page], target: Path) -> None:
         f"INTERCEPT = {lines[-1]:.2f}",
         f"CONTEXT_INTERCEPT = {context[-1]:.2f}",
         f"BIT_WEIGHTS: tuple[float, ...] = {_format(lines[size:-1])}",
+        f"PRODUCT_BIT_WEIGHTS: tuple[float, ...] = {_format(context[sum(CONTEXT_TABLES.values()) : -1])}",
         f"WEIGHTS: tuple[tuple[float, ...], ...] = ({_format_tables(lines, TABLES)})",
         f"CONTEXT_WEIGHTS: tuple[tuple[float, ...], ...] = ({_format_tables(context, CONTEXT_TABLES)})",
         "# One row per page type; the last weight is the intercept.",

@@ -9,7 +9,6 @@ optimizing autonomous text classification systems", SIGIR 1995.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from crawler.core.page.main_content_weights import (
     CONTEXT_INTERCEPT,
     CONTEXT_WEIGHTS,
     INTERCEPT,
+    PRODUCT_BIT_WEIGHTS,
     TYPE_WEIGHTS,
     WEIGHTS,
 )
@@ -36,6 +36,9 @@ FALLBACK_SHARE = 0.5  # of the threshold for the probability of a line
 SHARED_ODDS = 0.05
 OWN_ODDS = 5.0
 MIN_KNOWN_PAGES = 10
+MIN_GROUP_LINES = 3
+MAX_SHARED_SHARE = 0.55  # of the lines in a group; with more, its other lines are doubtful
+MAX_LINK_SHARE = 0.8  # of the characters in a group; likewise
 _SHORT_LINK = re.compile(r"\x01([0-9]+)\x02\s*([^\w\s\x00-\x1f]{1,2})\s*\x10")
 MAX_SHARED_GAP = 2  # so many shared lines between chosen ones belong to them
 _WEIGHTS, _CONTEXT_WEIGHTS = np.concatenate(WEIGHTS), np.concatenate([*CONTEXT_WEIGHTS])
@@ -66,28 +69,36 @@ def choose_content(scan: PageScan, *, title: str, shared: SharedLines = NO_SHARE
     if not scan.texts:
         return MainContent((), PageType.ARTICLE, 0.0)
     features = compute_features(scan, title)
+    page_type = find_page_type(scan, features)
     is_shared = [hash_text(text) in shared.hashes for text in scan.texts] if shared.hashes else []
-    odds = _compute_odds(scan, is_shared, pages=shared.pages)
+    is_doubtful = _find_doubtful_lines(scan, is_shared)
+    odds = np.where(
+        is_shared, SHARED_ODDS, np.where(is_doubtful, 1.0, OWN_ODDS if shared.pages >= MIN_KNOWN_PAGES else 1.0)
+    )
     likely = _multiply_odds(score_lines(features), odds)
-    likely = _multiply_odds(score_context(features, likely), odds)
+    likely = _multiply_odds(score_context(features, likely, is_product=page_type is PageType.PRODUCT), odds)
     threshold, confidence = find_threshold(likely, features.chars)
     if confidence < MIN_CONFIDENCE:
         threshold *= FALLBACK_SHARE
     chosen = (likely >= threshold).tolist()
-    _fill_gaps(chosen, is_shared)
+    _fill_gaps(chosen, is_shared, is_doubtful)
     lines = tuple([line for line, is_chosen in enumerate(chosen) if is_chosen and scan.texts[line]])
-    return MainContent(lines, find_page_type(scan, features), confidence)
+    return MainContent(lines, page_type, confidence)
 
 
 def score_lines(features: LineFeatures) -> Floats:
     """Return the probability that each line is content, from its own features."""
-    masks = np.array([_sum_bits(mask) for mask in features.masks])
+    masks = INTERCEPT + _score_masks(features.masks, BIT_WEIGHTS)
     return _compute_probabilities(masks + _WEIGHTS[features.codes + _OFFSETS].sum(axis=0))
 
 
-def score_context(features: LineFeatures, likely: Floats) -> Floats:
+def score_context(features: LineFeatures, likely: Floats, *, is_product: bool) -> Floats:
     """Return the probability that each line is content, from those of the lines and boxes around it."""
-    return _compute_probabilities(_CONTEXT_WEIGHTS[compute_context(features, likely) + _CONTEXT_OFFSETS].sum(axis=0))
+    codes = compute_context(features, likely, is_product=is_product)
+    scores = _CONTEXT_WEIGHTS[codes + _CONTEXT_OFFSETS].sum(axis=0)
+    if is_product:
+        scores += _score_masks(features.masks, PRODUCT_BIT_WEIGHTS)
+    return _compute_probabilities(scores)
 
 
 def find_page_type(scan: PageScan, features: LineFeatures) -> PageType:
@@ -96,10 +107,15 @@ def find_page_type(scan: PageScan, features: LineFeatures) -> PageType:
     return _PAGE_TYPES[int(np.argmax(scores))]
 
 
-@lru_cache(maxsize=1 << 14)
-def _sum_bits(mask: int) -> float:
+def _score_masks(masks: list[int], weights: tuple[float, ...]) -> Floats:
+    """Return the sum of the weights of the parts in each mask; few masks are distinct."""
+    sums = {mask: _sum_bits(mask, weights) for mask in set(masks)}
+    return np.array(list(map(sums.__getitem__, masks)))
+
+
+def _sum_bits(mask: int, weights: tuple[float, ...]) -> float:
     """Return the sum of the weights of the parts in a mask."""
-    return INTERCEPT + sum([BIT_WEIGHTS[bit] for bit in range(mask.bit_length()) if mask >> bit & 1])
+    return sum([weights[bit] for bit in range(mask.bit_length()) if mask >> bit & 1])
 
 
 def _compute_probabilities(scores: Floats) -> Floats:
@@ -115,29 +131,50 @@ def find_threshold(likely: Floats, chars: Ints) -> tuple[float, float]:
     return float(likely[order[best]]), min(float(measures[best]), 1.0)
 
 
-def _compute_odds(scan: PageScan, is_shared: list[bool], *, pages: int) -> Floats | None:
-    """Return how much the odds of each line rise or fall by what is known of the domain; None if nothing is."""
+def _find_doubtful_lines(scan: PageScan, is_shared: list[bool]) -> list[bool]:
+    """Return for each line whether it may be boilerplate although no other page has it; [] if nothing is known.
+
+    It is in an element that marks boilerplate, or the smallest box around it with MIN_GROUP_LINES lines has mostly links
+    or shared lines, such as a bar with the titles of the previous and the next page.
+    """
     if not is_shared:
-        return None
-    own_odds = OWN_ODDS if pages >= MIN_KNOWN_PAGES else 1.0
-    is_boilerplate = np.array([scan.box_flags[box] & BOILERPLATE for box in scan.line_boxes], dtype=bool)
-    return np.where(is_shared, SHARED_ODDS, np.where(is_boilerplate, 1.0, own_odds))
+        return []
+    count = len(scan.box_tags)
+    lines, shared, chars, links = [0] * count, [0] * count, [0] * count, [0] * count
+    for line, box in enumerate(scan.line_boxes):
+        lines[box] += 1
+        shared[box] += is_shared[line]
+        chars[box] += scan.line_chars[line]
+        links[box] += scan.line_link_chars[line]
+    for box in range(count - 1, 0, -1):
+        for sums in (lines, shared, chars, links):
+            sums[scan.box_parents[box]] += sums[box]
+    doubtful = [False] * count
+    for box, (parent, flags) in enumerate(zip(scan.box_parents, scan.box_flags, strict=True)):
+        if flags & BOILERPLATE:
+            doubtful[box] = True
+        elif lines[box] < MIN_GROUP_LINES:
+            doubtful[box] = doubtful[parent]
+        else:
+            has_shared = shared[box] > MAX_SHARED_SHARE * lines[box]
+            doubtful[box] = has_shared or links[box] > MAX_LINK_SHARE * chars[box]
+    return list(map(doubtful.__getitem__, scan.line_boxes))
 
 
-def _multiply_odds(likely: Floats, odds: Floats | None) -> Floats:
-    return likely if odds is None else likely * odds / (1 - likely + likely * odds)
+def _multiply_odds(likely: Floats, odds: Floats) -> Floats:
+    return likely * odds / (1 - likely + likely * odds) if odds.size else likely
 
 
-def _fill_gaps(chosen: list[bool], is_shared: list[bool]) -> None:
-    """Choose short runs of shared lines between chosen ones."""
+def _fill_gaps(chosen: list[bool], is_shared: list[bool], is_doubtful: list[bool]) -> None:
+    """Choose short runs of shared lines between chosen ones, such as headings that most pages have."""
     run = MAX_SHARED_GAP + 1  # lines since the last chosen one
-    for line, is_chosen in enumerate(chosen):
-        if is_chosen:
+    for line in range(len(is_shared)):
+        if chosen[line]:
             if 0 < run <= MAX_SHARED_GAP:
                 chosen[line - run : line] = [True] * run
             run = 0
         else:
-            run = run + 1 if is_shared and is_shared[line] else MAX_SHARED_GAP + 1
+            run = run + 1 if is_shared[line] and not is_doubtful[line] else MAX_SHARED_GAP + 1
 
 
 def build_content_text(scan: PageScan, lines: Sequence[int]) -> str:

@@ -2,7 +2,18 @@
 
 import numpy as np
 
-from crawler.core.page.main_content_features import PLACES, SIZES, Bools, Floats, Ints, LineFeatures, accumulate
+from crawler.core.page.main_content_features import (
+    LINK_SHARES,
+    PLACES,
+    POSITIONS,
+    SIZES,
+    Bools,
+    Floats,
+    Ints,
+    LineFeatures,
+    accumulate,
+)
+from crawler.core.page.main_content_hints import KIND_COUNT
 
 LEVELS = 24  # classes of a probability; the tables join them in twos, threes, fours, sixes or eights
 NEAR_LINES, WIDE_LINES = 2, 8
@@ -30,11 +41,19 @@ CONTEXT_TABLES = {
     "group and part": 8 * 8,
     "body": 4 * 4 * 8,
     "body and item": 4 * 4 * 3 * 3,
+    # Only for pages of products; row 0 for all other pages.
+    "product: size and links": SIZES * LINK_SHARES + 1,
+    "product: kind": KIND_COUNT * 2 + 1,
+    "product: position": POSITIONS + 1,
+    "product: own": 12 + 1,
 }
 
 
-def compute_context(features: LineFeatures, likely: Floats) -> Ints:
-    """Return the features of all lines, one row per table. likely: the probability of each line that it is content."""
+def compute_context(features: LineFeatures, likely: Floats, *, is_product: bool) -> Ints:
+    """Return the features of all lines, one row per table.
+
+    likely: the probability of each line that it is content.  is_product: whether the page is about a product.
+    """
     box, outer = features.boxes[:2]
     starts, ends = features.starts, features.ends
     weights = np.minimum(features.chars, MAX_WEIGHT_CHARS) + 2.0
@@ -67,8 +86,15 @@ def compute_context(features: LineFeatures, likely: Floats) -> Ints:
             group // 3 * 8 + box_levels[parts[box]] // 3,
             body * 8 + own8,
             (body * 3 + features.item_kinds) * 3 + np.minimum(features.sizes // 3, 2),
+            *_select_for_products(features, own, is_product=is_product),
         ]
     )
+
+
+def _select_for_products(features: LineFeatures, own: Ints, *, is_product: bool) -> list[Ints]:
+    if not is_product:
+        return [np.zeros_like(own)] * 4
+    return [features.codes[0] + 1, features.codes[3] + 1, features.codes[5] + 1, own // 2 + 1]
 
 
 def _classify(likely: Floats) -> Ints:

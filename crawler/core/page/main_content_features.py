@@ -65,7 +65,7 @@ PLACES = 5  # no h1; before the first h1; that h1; after it; a part of the title
 POSITIONS = 12
 ITEM_COUNTS = 6  # classes of the number of equal siblings; 0: less than three
 LARGE_SHARE = 0.6  # a box with more of the page's text is not furniture, however it is named
-MIN_TITLE_CHARS = 9
+MIN_TITLE_CHARS, MAX_TITLE_CHARS = 9, 500
 _ENDS = ".!?…。！？"  # noqa: RUF001
 _FLAGS = BOILERPLATE | CONTENT | PREFORMATTED
 _FLAG_BITS = [sum(bit for flag, bit in FLAG_BITS.items() if flags & flag) for flags in range(_FLAGS + 1)]
@@ -279,7 +279,7 @@ def _compute_places(scan: PageScan, title: str) -> Ints:
             places[line] = 2
             places[line + 1 :] = 3
             break
-    if title:
+    if title := title[:MAX_TITLE_CHARS]:
         length = len(title)
         lines = [
             line for line, text in enumerate(scan.texts) if MIN_TITLE_CHARS <= len(text) <= length and text in title
