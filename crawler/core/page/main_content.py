@@ -134,8 +134,8 @@ def find_threshold(likely: Floats, chars: Ints) -> tuple[float, float]:
 def _find_doubtful_lines(scan: PageScan, is_shared: list[bool]) -> list[bool]:
     """Return for each line whether it may be boilerplate although no other page has it; [] if nothing is known.
 
-    It is in an element that marks boilerplate, or the smallest box around it with MIN_GROUP_LINES lines has mostly links
-    or shared lines, such as a bar with the titles of the previous and the next page.
+    It is in an element that marks boilerplate, or the smallest box around it with MIN_GROUP_LINES lines has mostly
+    links or shared lines, such as a bar with the titles of the previous and the next page.
     """
     if not is_shared:
         return []
