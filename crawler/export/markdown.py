@@ -31,7 +31,7 @@ def render_markdown(page: ExportedPage, *, pads_tables: bool = True) -> str:
     """
     if page.body is None or detect_kind(page.body, page.content_type) != "html":
         return page.content
-    scan = parse_html(page.body, page.content_type).scan
+    scan = parse_html(page.body, page.content_type).content_scan
     lines = _list_content_lines(page, scan)
     base = resolve_base(scan.base, page.url)
     return markdown_text.render_markdown(scan, lines, base=base, pads_tables=pads_tables) or page.content

@@ -102,6 +102,7 @@ typedef struct {
     Scan *scan;
     Buffer *buffers, elements, open_marks;
     Nodes ignored, watched;
+    int with_noscript;
     Node *document;
     /* The line that is being collected: */
     int box;
@@ -730,7 +731,8 @@ static void open_element(Walker *walker, Node *node, int depth) {
     element->depth = depth;
     element->own_box = element->root_chars = -1;
     element->has_mark = 0;
-    element->is_hidden |= is_hidden || tag->flags & HIDDEN;
+    is_hidden |= tag->flags & HIDDEN && !(walker->with_noscript && tag->special == NOSCRIPT);
+    element->is_hidden |= is_hidden;
     element->is_watched |= is_watched;
     element->is_in_noscript |= tag->special == NOSCRIPT;
     element->is_in_svg |= tag->special == SVG;
@@ -813,7 +815,7 @@ static void walk(Walker *walker, Node *root) {
 /* Scan a tree; return whether there was memory for it. The result must be freed in any case.
    watched: NULL for all elements. Both lists of nodes must be sorted. */
 int scan_tree(Node *root, Node *const *ignored, size_t ignored_count, Node *const *watched, size_t watched_count,
-              Scan *scan) {
+              int with_noscript, Scan *scan) {
     Attributes attributes;
     Walker state, *walker = &state;
     Element *outermost;
@@ -826,6 +828,7 @@ int scan_tree(Node *root, Node *const *ignored, size_t ignored_count, Node *cons
     walker->watched.sorted = watched;
     walker->watched.count = watched_count;
     walker->document = call->get_parent(root);
+    walker->with_noscript = with_noscript;
     walker->box = -1;
     walker->data_chars_left = settings->max_data_chars;
     outermost = (Element *)(void *)reserve(walker, &walker->elements, sizeof *outermost);

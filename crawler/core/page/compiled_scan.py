@@ -124,13 +124,17 @@ def describe_reader() -> str:
 
 
 def scan_tree(
-    tree: LexborHTMLParser, *, ignored: Collection[int] = (), watched: Collection[int] | None = None
+    tree: LexborHTMLParser,
+    *,
+    ignored: Collection[int] = (),
+    watched: Collection[int] | None = None,
+    with_noscript: bool = False,
 ) -> PageScan:
     """Do the same as `scan.scan_tree`, in a fraction of the time where there is a library."""
     library, root = _load(), tree.root
     if library is None or root is None:
-        return scan.scan_tree(tree, ignored=ignored, watched=watched)
-    return _scan(library, root.mem_id, ignored, watched)
+        return scan.scan_tree(tree, ignored=ignored, watched=watched, with_noscript=with_noscript)
+    return _scan(library, root.mem_id, ignored, watched, with_noscript=with_noscript)
 
 
 def count_affordable_chars(source: str) -> int:
@@ -226,7 +230,7 @@ def _open_library() -> tuple[ctypes.CDLL, object]:
 
 def _declare(library: ctypes.CDLL) -> None:
     address, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_longlong
-    library.scan_tree.argtypes = (address, address, size, address, size, address)
+    library.scan_tree.argtypes = (address, address, size, address, size, ctypes.c_int, address)
     library.free_scan.argtypes = (address,)
     library.free_scan.restype = None
     library.count_affordable_bytes.argtypes = (ctypes.c_char_p, size, number)
@@ -255,12 +259,19 @@ def _check(library: ctypes.CDLL) -> None:
         raise _Unusable("the compiled version reads a sample page differently")
 
 
-def _scan(library: ctypes.CDLL, root: int, ignored: Collection[int], watched: Collection[int] | None) -> PageScan:
+def _scan(
+    library: ctypes.CDLL,
+    root: int,
+    ignored: Collection[int],
+    watched: Collection[int] | None,
+    *,
+    with_noscript: bool = False,
+) -> PageScan:
     found = _Scan()
     # No node has the number 0. It makes the address of an empty list differ from that of no list, which is 0.
     nodes = [array("Q", () if numbers is None else (0, *sorted(numbers))) for numbers in (ignored, watched)]
     try:
-        if not library.scan_tree(root, *chain(*((each.buffer_info()) for each in nodes)), found):
+        if not library.scan_tree(root, *chain(*((each.buffer_info()) for each in nodes)), with_noscript, found):
             raise MemoryError
         numbers = found[:]
         buffers = [ctypes.string_at(numbers[at], numbers[at + 1]) for at in range(0, 3 * _BUFFERS, 3)]

@@ -9,6 +9,8 @@ from crawler.core.page.charset import decode_body
 from crawler.core.page.compiled_scan import count_affordable_chars, scan_tree
 from crawler.core.page.scan import PageScan
 
+MIN_TEXT_CHARS = 300  # of a page with content, without whitespace
+
 
 @dataclass(slots=True)
 class Markup:
@@ -39,6 +41,18 @@ class Markup:
         if self._scan is None:
             self._scan = scan_tree(self.tree)
         return self._scan
+
+    @property
+    def content_scan(self) -> PageScan:
+        """Return the scan to choose the content from: with the text for readers without scripts if it is most of all.
+
+        Some forums put whole discussions there.
+        """
+        scan = self.scan
+        if "<noscript" not in self.source or sum(scan.line_chars) >= MIN_TEXT_CHARS:
+            return scan
+        complete = scan_tree(self.tree, with_noscript=True)
+        return complete if sum(complete.line_chars) >= MIN_TEXT_CHARS else scan
 
 
 def parse_html(body: bytes, content_type: str) -> Markup:

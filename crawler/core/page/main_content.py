@@ -36,6 +36,7 @@ FALLBACK_SHARE = 0.5  # of the threshold for the probability of a line
 SHARED_ODDS = 0.05
 OWN_ODDS = 5.0
 MIN_KNOWN_PAGES = 10
+MENU_ODDS = 0.05  # of lines with mostly links in elements that mark boilerplate
 MIN_GROUP_LINES = 3
 MAX_SHARED_SHARE = 0.55  # of the lines in a group; with more, its other lines are doubtful
 MAX_LINK_SHARE = 0.8  # of the characters in a group; likewise
@@ -72,9 +73,10 @@ def choose_content(scan: PageScan, *, title: str, shared: SharedLines = NO_SHARE
     page_type = find_page_type(scan, features)
     is_shared = [hash_text(text) in shared.hashes for text in scan.texts] if shared.hashes else []
     is_doubtful = _find_doubtful_lines(scan, is_shared)
-    odds = np.where(
-        is_shared, SHARED_ODDS, np.where(is_doubtful, 1.0, OWN_ODDS if shared.pages >= MIN_KNOWN_PAGES else 1.0)
-    )
+    odds = np.where(_find_menu_lines(scan), MENU_ODDS, 1.0)
+    if is_shared:
+        own_odds = OWN_ODDS if shared.pages >= MIN_KNOWN_PAGES else 1.0
+        odds *= np.where(is_shared, SHARED_ODDS, np.where(is_doubtful, 1.0, own_odds))
     likely = _multiply_odds(score_lines(features), odds)
     likely = _multiply_odds(score_context(features, likely, is_product=page_type is PageType.PRODUCT), odds)
     threshold, confidence = find_threshold(likely, features.chars)
@@ -131,6 +133,13 @@ def find_threshold(likely: Floats, chars: Ints) -> tuple[float, float]:
     return float(likely[order[best]]), min(float(measures[best]), 1.0)
 
 
+def _find_menu_lines(scan: PageScan) -> list[bool]:
+    """Return for each line whether it has mostly links and is in an element that marks boilerplate."""
+    is_boilerplate = [bool(flags & BOILERPLATE) for flags in scan.box_flags]
+    lines = zip(scan.line_boxes, scan.line_chars, scan.line_link_chars, strict=True)
+    return [is_boilerplate[box] and 2 * links > chars for box, chars, links in lines]
+
+
 def _find_doubtful_lines(scan: PageScan, is_shared: list[bool]) -> list[bool]:
     """Return for each line whether it may be boilerplate although no other page has it; [] if nothing is known.
 
@@ -162,7 +171,7 @@ def _find_doubtful_lines(scan: PageScan, is_shared: list[bool]) -> list[bool]:
 
 
 def _multiply_odds(likely: Floats, odds: Floats) -> Floats:
-    return likely * odds / (1 - likely + likely * odds) if odds.size else likely
+    return np.asarray(likely * odds / (1 - likely + likely * odds))
 
 
 def _fill_gaps(chosen: list[bool], is_shared: list[bool], is_doubtful: list[bool]) -> None:

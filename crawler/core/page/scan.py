@@ -169,13 +169,19 @@ class _OpenElement:
 
 
 def scan_tree(
-    tree: LexborHTMLParser, *, ignored: Collection[int] = (), watched: Collection[int] | None = None
+    tree: LexborHTMLParser,
+    *,
+    ignored: Collection[int] = (),
+    watched: Collection[int] | None = None,
+    with_noscript: bool = False,
 ) -> PageScan:
     """Walk a tree once and return what was found.
 
     ignored: the mem_ids of elements to leave out.  watched: those of the elements to collect; None for all.
+    with_noscript: whether to collect the text for readers without scripts, too.
     """
     walker = _Walker({*_find_hidden(tree), *ignored}, ignored, watched)
+    walker.hidden_tags = HIDDEN_TAGS - {"noscript"} if with_noscript else HIDDEN_TAGS
     if tree.root is not None:
         walker.walk(tree.root)
         walker.scan.signs |= PLACEHOLDER if tree.css_first(_PLACEHOLDERS) is not None else 0
@@ -203,6 +209,7 @@ class _Walker:
         self.scan = PageScan()
         self._hidden, self._watched = hidden, watched or ()
         self._ignored, self._has_watched = ignored, watched is not None
+        self.hidden_tags = HIDDEN_TAGS
         self._outermost = _OpenElement(is_watched=watched is None)
         self._add_box("", "", "", 0, 0)
         # The line that is being collected:
@@ -254,7 +261,7 @@ class _Walker:
         attributes = node.attributes
         element = _OpenElement(
             outer.box,
-            outer.is_hidden or tag in HIDDEN_TAGS or number in self._hidden,
+            outer.is_hidden or tag in self.hidden_tags or number in self._hidden,
             outer.is_in_link,
             outer.is_watched or number in self._watched,
             outer.is_in_noscript or tag == "noscript",

@@ -9,12 +9,11 @@ from crawler.core.http.urls import Url
 from crawler.core.page.content import PageContent, extract_content, restore_line_breaks
 from crawler.core.page.document import DocumentReader, PickledAsCall
 from crawler.core.page.fingerprint import Fingerprint, compute_digest, compute_fingerprint
-from crawler.core.page.html import parse_html
+from crawler.core.page.html import Markup, parse_html
 from crawler.core.page.main_content import build_content_text, choose_content
 from crawler.core.page.media_type import detect_kind
 from crawler.core.page.metadata import read_metadata
 from crawler.core.page.outline import BlockList, extract_blocks
-from crawler.core.page.scan import PageScan
 from crawler.core.page.selectors import FULL_VIEW, View
 from crawler.core.page.shared_lines import NO_SHARED_LINES, SharedLines
 
@@ -131,13 +130,13 @@ def parse_body(
     split = partial(extract_blocks, body, content, url=url, content_type=content_type, markup=markup, reader=reader)
     blocks = split(view=view) if with_blocks else ()
     short = replace(content, text="", images_and_meta="")  # only the digests of these two are needed
-    short = replace(short, reading=content.main) if markup is None else _add_reading(short, markup.scan, shared)
+    short = replace(short, reading=content.main) if markup is None else _add_reading(short, markup, shared)
     return Parsed(short, version, blocks)
 
 
-def _add_reading(content: PageContent, scan: PageScan, shared: SharedLines) -> PageContent:
+def _add_reading(content: PageContent, markup: Markup, shared: SharedLines) -> PageContent:
     """Add the content text and the metadata, and the line breaks of preformatted text in the main text."""
-    main = restore_line_breaks(scan, content.main)
+    main, scan = restore_line_breaks(markup.scan, content.main), markup.content_scan
     chosen = choose_content(scan, title=content.title, shared=shared)
     reading = build_content_text(scan, chosen.lines)
     return replace(
@@ -146,7 +145,7 @@ def _add_reading(content: PageContent, scan: PageScan, shared: SharedLines) -> P
         reading=main if reading == main else reading,  # one string takes half the time to send to another process
         confidence=chosen.confidence,
         line_ranges=join_lines_into_ranges(chosen.lines),
-        metadata=read_metadata(scan),
+        metadata=read_metadata(markup.scan),
     )
 
 
