@@ -145,7 +145,7 @@ def sql(
     Examples:
 
         recrawl db sql "SELECT domain, pages_fetched, freshness FROM report_domain"
-        recrawl db sql "SELECT url, title, text FROM page_text WHERE domain = 'docs.example.com'" --csv > texts.csv
+        recrawl db sql "SELECT url, title, content FROM page_text WHERE domain = 'docs.example.com'" --csv > pages.csv
     """
     sql_output.run_sql(statement, may_write=write, top=limit, as_csv=csv, as_json=as_json)
 
