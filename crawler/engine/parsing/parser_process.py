@@ -19,6 +19,8 @@ from typing import BinaryIO
 
 import crawler.core.novelty
 import crawler.core.page  # noqa: F401  import all that calls need before memory is limited
+from crawler.core.page.compiled_scan import describe_reader
+from crawler.core.page.reader_choice import VARIABLE, choose_reader
 
 LENGTH = struct.Struct(">I")
 MAX_REPLY_BYTES = 64 << 20  # text, links and blocks of 10 MB take half of that
@@ -111,6 +113,8 @@ def _write_reply(replies: BinaryIO, reply: bytes) -> None:
 
 if __name__ == "__main__":
     streams = open_streams()
+    choose_reader(os.environ.get(VARIABLE, ""))
+    describe_reader()  # loads the library now: its memory would count against the limit of a body
     if len(sys.argv) > 1:  # load plugins now: their imports would count against the limit of a body
         from crawler.plugins import load_reader  # not needed without plugins
 
