@@ -11,7 +11,7 @@ import yaml
 from crawler.core.http.urls import Authority, Url, compute_page_key, get_authority
 from crawler.core.page import markdown_text
 from crawler.core.page.html import parse_html, resolve_base
-from crawler.core.page.main_content import build_content_text, choose_content
+from crawler.core.page.main_content import add_headings, build_content_text, choose_content
 from crawler.core.page.media_type import detect_kind
 from crawler.core.page.scan import PageScan
 from crawler.core.page.snapshot import list_lines
@@ -32,7 +32,7 @@ def render_markdown(page: ExportedPage, *, pads_tables: bool = True) -> str:
     if page.body is None or detect_kind(page.body, page.content_type) != "html":
         return page.content
     scan = parse_html(page.body, page.content_type).content_scan
-    lines = _list_content_lines(page, scan)
+    lines = add_headings(scan, _list_content_lines(page, scan))
     base = resolve_base(scan.base, page.url)
     return markdown_text.render_markdown(scan, lines, base=base, pads_tables=pads_tables) or page.content
 

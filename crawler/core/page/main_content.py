@@ -15,7 +15,7 @@ import numpy as np
 from crawler.core.page.document import collapse_spaces
 from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.main_content_context import CONTEXT_TABLES, compute_context
-from crawler.core.page.main_content_features import TABLES, Floats, Ints, LineFeatures, compute_features
+from crawler.core.page.main_content_features import HEADING_LEVELS, TABLES, Floats, Ints, LineFeatures, compute_features
 from crawler.core.page.main_content_weights import (
     BIT_WEIGHTS,
     CONTEXT_INTERCEPT,
@@ -184,6 +184,31 @@ def _fill_gaps(chosen: list[bool], is_shared: list[bool], is_doubtful: list[bool
             run = 0
         else:
             run = run + 1 if is_shared[line] and not is_doubtful[line] else MAX_SHARED_GAP + 1
+
+
+def add_headings(scan: PageScan, lines: Sequence[int]) -> list[int]:
+    """Return lines with their headings: the last h1 before them, and headings right above one of them.
+
+    The content text has no title of the page, which is stored apart; Markdown and chunks need the structure.
+    """
+    if not lines:
+        return []
+    found, is_followed, has_h1 = [*lines], False, False
+    chosen = set(lines)
+    for line in range(lines[-1], -1, -1):
+        box = scan.line_boxes[line]
+        tag = scan.box_tags[box]
+        if line in chosen:
+            is_followed = True
+            has_h1 |= tag == "h1"
+        elif scan.texts[line]:
+            is_title = tag == "h1" and line < lines[0] and not has_h1
+            if tag in HEADING_LEVELS and (is_followed or is_title) and not scan.box_flags[box] & BOILERPLATE:
+                found.append(line)
+                has_h1 |= tag == "h1"
+            else:
+                is_followed = False
+    return sorted(found)
 
 
 def build_content_text(scan: PageScan, lines: Sequence[int]) -> str:

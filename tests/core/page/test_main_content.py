@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from crawler.core.page import main_content, main_content_hints
 from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.html import parse_html
-from crawler.core.page.main_content import MainContent, build_content_text, choose_content
+from crawler.core.page.main_content import MainContent, add_headings, build_content_text, choose_content
 from crawler.core.page.main_content_features import TABLES, compute_features, measure_boxes
 from crawler.core.page.page_type import PageType
 from crawler.core.page.scan import PageScan, scan_tree
@@ -228,3 +228,17 @@ def test_steps_are_linear_in_boxes_and_lines(body: str) -> None:
         content = choose_content(scan, title="x")
     build_content_text(scan, content.lines)
     assert find.call_count <= len(scan.box_tags)
+
+
+def test_headings_that_belong_to_the_content_are_added() -> None:
+    scan = scan_page(
+        "<h1>Site</h1><ul><li>Menu</ul><h1>Lamps</h1><p>by Ada<h2>Wicks</h2><p>Text<h2>Ads</h2><p>Buy<p>More"
+    )
+    lines = [scan.texts.index("Text"), scan.texts.index("More")]
+    assert [scan.texts[line] for line in add_headings(scan, lines)] == ["Lamps", "Wicks", "Text", "More"]
+    assert add_headings(scan, []) == []
+
+
+def test_heading_in_boilerplate_is_not_added() -> None:
+    scan = scan_page("<header><h1>Site</h1></header><main><p>Text</main>")
+    assert [scan.texts[line] for line in add_headings(scan, [1])] == ["Text"]
