@@ -122,6 +122,9 @@ def render_front_matter(page: ExportedPage) -> str:
     names = ("url", "title", "language", "version", "version_at", "seen_at", "changed_at", "importance")
     front_fields = {name: getattr(page, name) for name in names}
     front_fields["digest"] = page.digest.hex() if page.digest is not None else None
+    front_fields["confidence"] = round(page.confidence, 2)
+    stated = ("author", "published", "modified", "description")
+    front_fields |= {name: page.metadata[name] for name in stated if name in page.metadata}
     return str(yaml.safe_dump(front_fields, sort_keys=False, allow_unicode=True, width=10_000))
 
 

@@ -109,6 +109,7 @@ def _show_facts(content: pages.VersionContent, *, now: datetime) -> None:
         else "an unknown time before the oldest stored change"
     )
     state = "" if content.state is pages.State.FETCHED else f"{content.state.value} since {since}"
+    confidence = format_share(content.confidence)
     stored = format_bytes(version.body_bytes) if version.body_bytes is not None else "the body is not stored"
     rendered = ", rendered in a browser" if version.is_rendered else ""
     show_facts(
@@ -118,6 +119,9 @@ def _show_facts(content: pages.VersionContent, *, now: datetime) -> None:
             ("Version", f"{version.number}, since {format_when(version.at, now=now)}{until}"),
             ("State", state and f"{state}; this is its last version"),
             ("Body", f"{stored}, {version.content_type or 'no content type'}{rendered}"),
+            ("Author", str(content.metadata.get("author", ""))),
+            ("Published", str(content.metadata.get("published", ""))),
+            ("Content", f"{format_bytes(len(content.content.encode()))}, chosen with {confidence} confidence"),
         ]
     )
 
