@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
+from struct import pack
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ _FINAL_SIGMA = "\u03a3"  # its lowercase depends on the letters around it
 _TAGS = ("", *sorted(scan.BLOCK_TAGS))
 _TAG_NUMBERS = {tag: number for number, tag in enumerate(_TAGS)}
 _UNNAMED_TAGS = frozenset({"body", "html"})
-_WORD, _LETTER, _DIGIT, _STRIPPED, _END, _COLON, _CURRENCY = (1 << bit for bit in range(7))
+_WORD, _LETTER, _DIGIT, _STRIPPED, _END, _COLON, _CURRENCY, _SIGN_START = (1 << bit for bit in range(8))
 _LISTS = ("furniture_lines", "furniture_words", "notice_words", "copyright_signs", "months", "time_units")
 _LISTS += ("currencies", "heading_starts", "part_words", "parts_of_words")
 # In the order of `Settings` and `Page` in compiled_content.c.
@@ -70,7 +71,7 @@ _SAMPLE = """<html><title>The keeper of the lamp</title><body class=page><nav><a
 <p>Would you like our newsletter each week, with news of all the lighthouses at this coast and of the boats that land?
 <footer><p>\xa9 2024 Lamps<p>!</footer>"""
 
-_Strings = ctypes.c_char_p
+_Bytes = ctypes.c_char_p
 _Address = ctypes.c_void_p
 
 
@@ -88,8 +89,22 @@ class _Settings(ctypes.Structure):
 class _Page(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_longlong) for name in ("boxes", "lines")),
-        *((name, _Address) for name in ("parents", "box_ends", "line_boxes", "chars", "link_chars")),
-        *((name, _Strings) for name in ("flags", "tags", "classes", "hints", "texts", "title")),
+        *(
+            (name, _Bytes)
+            for name in (
+                "parents",
+                "box_ends",
+                "line_boxes",
+                "chars",
+                "link_chars",
+                "flags",
+                "tags",
+                "classes",
+                "hints",
+                "texts",
+                "title",
+            )
+        ),
         *((name, ctypes.c_longlong) for name in ("class_bytes", "hint_bytes", "text_bytes", "title_bytes")),
         ("title_chars", ctypes.c_longlong),
         ("questions", _Address),
@@ -149,16 +164,10 @@ def _score_page(library: ctypes.CDLL, page: PageScan, title: str) -> LineScores 
     except (KeyError, ValueError):
         return None
     boxes, lines = len(tags), len(page.texts)
-    parents, box_ends = array("i", page.box_parents), array("i", page.box_ends)
-    line_boxes, chars, links = (
-        array("i", page.line_boxes),
-        array("i", page.line_chars),
-        array("i", page.line_link_chars),
-    )
-    if not len(flags) == len(parents) == len(box_ends) == boxes:
+    integers = (page.box_parents, page.box_ends, page.line_boxes, page.line_chars, page.line_link_chars)
+    if [len(flags), *map(len, integers)] != [boxes, boxes, boxes, lines, lines, lines]:
         return None
-    if not len(line_boxes) == len(chars) == len(links) == lines:
-        return None
+    arrays = [pack(f"{len(each)}i", *each) for each in integers]  # faster than to make arrays
     title = title[: features.MAX_TITLE_CHARS]
     classes, names, texts = _join(page.box_classes), _join(page.box_hints), _join(page.texts)
     encoded = _encode(title)
@@ -166,8 +175,7 @@ def _score_page(library: ctypes.CDLL, page: PageScan, title: str) -> LineScores 
     given = _Page(
         boxes,
         lines,
-        *(each.buffer_info()[0] for each in (parents, box_ends, line_boxes, chars, links)),
-        *(flags, tags, classes, names, texts, encoded),
+        *(*arrays, flags, tags, classes, names, texts, encoded),
         *(len(classes), len(names), len(texts), len(encoded)),
         len(title),
         questions.buffer_info()[0],
@@ -181,9 +189,8 @@ def _score_page(library: ctypes.CDLL, page: PageScan, title: str) -> LineScores 
     signs = sum([1 << bit for bit, is_found in enumerate(page_type.find_signs(page)) if is_found])
     likely = np.empty(lines)
     found = scores.PAGE_TYPES[library.score_page(work, signs, likely.ctypes.data)]
-    kept = (memory, given, parents, box_ends, line_boxes, chars, links, questions)
-    score = partial(_score_context, library, kept, is_product=found is page_type.PageType.PRODUCT)
-    return LineScores(found, likely, np.array(chars), score)
+    score = partial(_score_context, library, (memory, given), is_product=found is page_type.PageType.PRODUCT)
+    return LineScores(found, likely, np.frombuffer(arrays[3], dtype=np.intc).astype(np.int64), score)
 
 
 def _score_context(library: ctypes.CDLL, kept: tuple[Any, ...], likely: Floats, *, is_product: bool) -> Floats:
@@ -262,6 +269,7 @@ def _describe_characters() -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
         (_END, hints.LINE_ENDS),
         (_COLON, hints.COLONS),
         (_CURRENCY, hints.CURRENCY_SIGNS),
+        (_SIGN_START, [sign[0] for sign in hints.COPYRIGHT_SIGNS.split("|")]),
     )
     for flag, characters in groups:
         flags[[ord(each) for each in set(characters) if ord(each) < _CHARACTERS]] |= flag

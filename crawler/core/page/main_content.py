@@ -9,6 +9,7 @@ optimizing autonomous text classification systems", SIGIR 1995.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 
@@ -32,6 +33,7 @@ MAX_SHARED_SHARE = 0.55  # of the lines in a group; with more, its other lines a
 MAX_LINK_SHARE = 0.8  # of the characters in a group; likewise
 _SHORT_LINK = re.compile(r"\x01([0-9]+)\x02\s*([^\w\s\x00-\x1f]{1,2})\s*\x10")
 MAX_SHARED_GAP = 2  # so many shared lines between chosen ones belong to them
+_NO_ODDS = np.zeros(0)  # no line is shared
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +59,10 @@ def choose_content(scan: PageScan, *, title: str, shared: SharedLines = NO_SHARE
     scores = score_page(scan, title)
     is_shared = [hash_text(text) in shared.hashes for text in scan.texts] if shared.hashes else []
     is_doubtful = _find_doubtful_lines(scan, is_shared)
-    odds = np.where(
-        is_shared, SHARED_ODDS, np.where(is_doubtful, 1.0, OWN_ODDS if shared.pages >= MIN_KNOWN_PAGES else 1.0)
-    )
+    odds = _NO_ODDS
+    if is_shared:
+        own_odds = OWN_ODDS if shared.pages >= MIN_KNOWN_PAGES else 1.0
+        odds = np.where(is_shared, SHARED_ODDS, np.where(is_doubtful, 1.0, own_odds))
     likely = _multiply_odds(scores.likely, odds)
     likely = _multiply_odds(scores.score_context(likely), odds)
     threshold, confidence = find_threshold(likely, scores.chars)
@@ -67,7 +70,7 @@ def choose_content(scan: PageScan, *, title: str, shared: SharedLines = NO_SHARE
         threshold *= FALLBACK_SHARE
     chosen = (likely >= threshold).tolist()
     _fill_gaps(chosen, is_shared, is_doubtful)
-    lines = tuple([line for line, is_chosen in enumerate(chosen) if is_chosen and scan.texts[line]])
+    lines = tuple([line for line in compress(range(len(chosen)), chosen) if scan.texts[line]])
     return MainContent(lines, scores.page_type, confidence)
 
 
