@@ -144,8 +144,12 @@ static int equals(const byte *one, const byte *other, size_t length) {
     return 1;
 }
 
-static size_t find_slot(const State *state, u64 key) { return (size_t)(key * settings->secret >> (64 - state->table_bits)); }
-static size_t get_next_slot(const State *state, size_t slot) { return (slot + 1) & (((size_t)1 << state->table_bits) - 1); }
+static size_t find_slot(const State *state, u64 key) {
+    return (size_t)(key * settings->secret >> (64 - state->table_bits));
+}
+static size_t get_next_slot(const State *state, size_t slot) {
+    return (slot + 1) & (((size_t)1 << state->table_bits) - 1);
+}
 static void clear_table(const State *state) { clear(state->table, sizeof(int) << state->table_bits); }
 
 /* ---- Texts ---- */
@@ -203,12 +207,18 @@ static int get_char_bytes(byte first) { return first < 0x80 ? 1 : first < 0xE0 ?
 
 /* Write the characters of a text in lowercase; return their number, or -1 if only Python knows how. */
 static int lower_text(const byte *at, const byte *end, u16 *to) {
-    const u16 *first = to;
+    const u16 *first = to, *lower = settings->lower;
     while (at < end) {
-        u32 character = get_char(at);
-        if (character >= CHARACTERS || !(*to = settings->lower[character])) return -1;
+        u32 character = *at;
+        int length = 1;
+        if (character >= 0x80) {
+            character = get_char(at);
+            length = get_char_bytes(*at);
+            if (character >= CHARACTERS) return -1;
+        }
+        if (!(*to = lower[character])) return -1;
         to++;
-        at += get_char_bytes(*at);
+        at += length;
     }
     return (int)(to - first);
 }
@@ -307,7 +317,7 @@ static int classify_numbers(const u16 *text, int length) {
     return has_letter ? PLAIN : NUMBER;
 }
 
-static int has_sentence_end(u32 character) {
+static int is_sentence_end(u32 character) {
     const u32 *end = settings->sentence_ends;
     while (*end && *end != character) end++;
     return *end != 0;
@@ -347,7 +357,7 @@ static int classify_long_line(const byte *start, const byte *end, int chars) {
         if (length < 0) return UNKNOWN;
         if (has_listed_word(NOTICE_WORDS, text, length)) return NOTICE;
     }
-    return has_sentence_end(get_char(get_last(start, end))) ? SENTENCE : PLAIN;
+    return is_sentence_end(get_char(get_last(start, end))) ? SENTENCE : PLAIN;
 }
 
 /* Return whether a heading may be of another kind than that of content. */
@@ -367,7 +377,8 @@ static int find_line_end(const byte *start, const byte *end) {
     int commas = 0, code = 0;
     if (start == end) return 0;
     last = get_last(start, end);
-    if (has_sentence_end(get_char(last)) || (last > start && has_sentence_end(get_char(get_last(start, last))))) code = 3;
+    if (is_sentence_end(get_char(last))) code = 3;
+    if (last > start && is_sentence_end(get_char(get_last(start, last)))) code = 3;
     for (end--; start < end; start++) {
         for (; end - start >= 8; start += 8) if (has_byte(start, '.') || (!commas && has_byte(start, ','))) break;
         for (last = start + 8; start < end && start < last; start++) {
@@ -390,6 +401,22 @@ static int is_in_title(const Page *page, const byte *text, i64 length) {
     return 0;
 }
 
+static int classify_share(i64 links, i64 chars) {
+    if (!links) return 0;
+    return links >= chars ? LINK_SHARES - 1 : (int)(1 + 4 * links / chars);
+}
+
+/* Say of the lines before the first h1 that they are there, except those in the title. */
+static void mark_lines_before_heading(State *state) {
+    const Page *page = state->page;
+    int line;
+    for (line = 0; line < state->lines; line++) {
+        int level = settings->heading_levels[page->tags[page->line_boxes[line]]];
+        if (level == 1 && state->texts[line + 1] - 1 > state->texts[line]) return;
+        if (!state->places[line]) state->places[line] = 1;
+    }
+}
+
 static void read_lines(State *state) {
     const Page *page = state->page;
     int line, place = 0;
@@ -397,29 +424,25 @@ static void read_lines(State *state) {
         const byte *start = state->texts[line], *end = state->texts[line + 1] - 1;
         int box = page->line_boxes[line], chars = count_chars(start, end);
         int level = settings->heading_levels[page->tags[box]];
-        int kind = chars <= settings->max_short_chars ? classify_short_line(start, end) : classify_long_line(start, end, chars);
-        i64 letters = page->chars[line], links = page->link_chars[line];
+        int is_short = chars <= settings->max_short_chars;
+        int kind = is_short ? classify_short_line(start, end) : classify_long_line(start, end, chars);
         state->kinds[line] = (byte)kind;
         if (kind == UNKNOWN) ask(state, line, 0);
         state->sections[line] = 0;
-        if (level && chars && chars <= settings->max_short_chars) {
+        if (level && chars && is_short) {
             state->sections[line] = CONTENT_HEADING;
             if (may_be_other_heading(start, end)) ask(state, line, 1);
         }
         state->line_ends[line] = (byte)find_line_end(start, end);
-        state->sizes[line] = (byte)count_bits(letters, SIZES - 1);
-        state->shares[line] = (byte)(links == 0 ? 0 : links >= letters ? LINK_SHARES - 1 : 1 + 4 * links / (letters > 1 ? letters : 1));
+        state->sizes[line] = (byte)count_bits(page->chars[line], SIZES - 1);
+        state->shares[line] = (byte)classify_share(page->link_chars[line], page->chars[line]);
         if (place == 2) place = AFTER_TITLE;
         if (!place && level == 1 && chars) place = 2;
         state->places[line] = (byte)place;
         if (chars >= settings->min_title_chars && chars <= page->title_chars && is_in_title(page, start, end - start))
             state->places[line] = IN_TITLE;
     }
-    if (place) for (line = 0; line < state->lines && state->places[line] != 2; line++) {
-        /* The first h1 may be in the title. */
-        if (settings->heading_levels[page->tags[page->line_boxes[line]]] == 1 && state->texts[line + 1] - 1 > state->texts[line]) break;
-        if (!state->places[line]) state->places[line] = 1;
-    }
+    if (place) mark_lines_before_heading(state);
 }
 
 static void count_repeats(State *state) {
@@ -427,7 +450,8 @@ static void count_repeats(State *state) {
     clear_table(state);
     for (line = 0; line < state->lines; line++) {
         const byte *start = state->texts[line];
-        size_t length = (size_t)(state->texts[line + 1] - start), slot = find_slot(state, settings->hash(start, length));
+        size_t length = (size_t)(state->texts[line + 1] - start);
+        size_t slot = find_slot(state, settings->hash(start, length));
         for (; counts[slot]; slot = get_next_slot(state, slot)) {
             int other = counts[slot] - 1;
             if ((size_t)(state->texts[other + 1] - state->texts[other]) == length
@@ -683,9 +707,10 @@ static void take_answers(State *state) {
 
 /* Turn the kinds of headings into the features of sections. */
 static void find_sections(State *state) {
+    const Page *page = state->page;
     int line, kind = NO_HEADING, level = 9;
     for (line = 0; line < state->lines; line++) {
-        int own = settings->heading_levels[state->page->tags[state->page->line_boxes[line]]], new = state->sections[line];
+        int own = settings->heading_levels[page->tags[page->line_boxes[line]]], new = state->sections[line];
         if (!new) {
             state->sections[line] = (byte)(kind * 2);
             continue;
@@ -938,7 +963,8 @@ void score_context(void *work, const double *likely, int is_product, double *sco
         codes[3] = state->levels[page->parents[box]] / 2;
         codes[4] = group_level / 2;
         codes[5] = ((line >= state->starts[core]) + (line >= state->ends[core])) * 4 + own4;
-        codes[6] = (line ? classify(likely[line - 1]) / 4 : 0) * 6 + (line + 1 < lines ? classify(likely[line + 1]) / 4 : 0);
+        codes[6] = line ? classify(likely[line - 1]) / 4 * 6 : 0;
+        if (line + 1 < lines) codes[6] += classify(likely[line + 1]) / 4;
         codes[7] = page_level * 8 + own8;
         codes[8] = state->places[line] * 3 + own / 8;
         codes[9] = state->sizes[line] * 4 + own4;
@@ -964,28 +990,31 @@ static int load_list(int number) {
     const u16 *at = settings->lists[number];
     int bucket, count = 0;
     for (bucket = 0; bucket < BUCKETS; bucket++) {
+        u64 lengths = 0;
         words->first[bucket] = count;
-        words->lengths[bucket] = 0;
         while (*at && *at % BUCKETS == bucket) {
             const u16 *start = at;
             if (count == MAX_LIST) return 0;
             while (*at) at++;
             words->words[count].start = start;
             words->words[count].length = (int)(at - start);
-            words->lengths[bucket] |= 1ull << smaller((int)(at - start), BITS - 1);
+            lengths |= 1ull << smaller((int)(at - start), BITS - 1);
             count++;
             at++;
         }
+        words->lengths[bucket] = lengths;
     }
     words->first[BUCKETS] = words->count = count;
     return !*at;
 }
 
-/* Take what Python defines, which it keeps as long as this library is used; return whether it fits. */
+/* Take what Python defines, which it keeps as long as this library is used; return whether it fits. Another thread may
+   score a page meanwhile, so no value changes in between. */
 int load_content(const Settings *given) {
     int number;
     settings = given;
-    if (given->max_short_chars > MAX_LINE || given->max_notice_chars > MAX_LINE || given->max_name_chars > MAX_LINE) return 0;
+    if (given->max_short_chars > MAX_LINE || given->max_notice_chars > MAX_LINE) return 0;
+    if (given->max_name_chars > MAX_LINE) return 0;
     if (given->bits > BITS || given->bits + given->signs + 9 > 2 * BITS) return 0;
     for (number = 0; number < LISTS; number++) if (!load_list(number)) return 0;
     return 1;

@@ -23,22 +23,28 @@ from crawler.core.page import main_content_scores as scores
 from crawler.core.page import main_content_weights as weights
 from crawler.core.page import page_type, scan
 from crawler.core.page.compiled_scan import load_library
+from crawler.core.page.html import parse_html
 from crawler.core.page.main_content_features import Floats
 from crawler.core.page.main_content_scores import LineScores
 from crawler.core.page.scan import PageScan
 
 _CHARACTERS = 0x2200  # the first characters, which the library knows
-_FINAL_SIGMA = "\u03a3"  # its lowercase depends on the letters around it
+_SECRET = secrets.randbits(64) | 1  # so that no page can be made whose texts have many equal places in a table
+_WITHOUT_LOWERCASE = {0x130: 0, 0x3A3: 0}  # one has two characters, the other depends on the letters around it
 _TAGS = ("", *sorted(scan.BLOCK_TAGS))
 _TAG_NUMBERS = {tag: number for number, tag in enumerate(_TAGS)}
 _UNNAMED_TAGS = frozenset({"body", "html"})
 _WORD, _LETTER, _DIGIT, _STRIPPED, _END, _COLON, _CURRENCY, _SIGN_START = (1 << bit for bit in range(8))
-_LISTS = ("furniture_lines", "furniture_words", "notice_words", "copyright_signs", "months", "time_units")
-_LISTS += ("currencies", "heading_starts", "part_words", "parts_of_words")
 # In the order of `Settings` and `Page` in compiled_content.c.
-_POINTERS = ("lower", "flags", "sentence_ends", *_LISTS, "word_bits", "part_bits", "tag_bits", "flag_bits", "tag_codes")
-_POINTERS += ("heading_levels", "has_name", "offsets", "context_offsets", "weights", "bit_weights", "context_weights")
-_POINTERS += ("product_bit_weights", "type_weights")
+_LISTS = (
+    *("furniture_lines", "furniture_words", "notice_words", "copyright_signs", "months", "time_units", "currencies"),
+    *("heading_starts", "part_words", "parts_of_words"),
+)
+_POINTERS = (
+    *("lower", "flags", "sentence_ends", *_LISTS, "word_bits", "part_bits", "tag_bits", "flag_bits", "tag_codes"),
+    *("heading_levels", "has_name", "offsets", "context_offsets", "weights", "bit_weights", "context_weights"),
+    *("product_bit_weights", "type_weights"),
+)
 _NUMBERS: dict[str, float] = {
     "intercept": weights.INTERCEPT,
     "large_share": features.LARGE_SHARE,
@@ -125,11 +131,18 @@ _loaded = _Loaded()
 
 def score_page(page: PageScan, title: str) -> LineScores:
     """Do the same as `main_content_scores.score_page`, in a fraction of the time where there is a library."""
-    library = load_library()
-    if library is not None and library is not _loaded.library:
-        _load(library)
-    found = _score_page(library, page, title) if library is not None and _loaded.is_usable else None
+    found = score_compiled(page, title)
     return scores.score_page(page, title) if found is None else found
+
+
+def score_compiled(page: PageScan, title: str) -> LineScores | None:
+    """Score the lines of a page with the library; return None if there is none or only numpy can score this page."""
+    library = load_library()
+    if library is None:
+        return None
+    if library is not _loaded.library:
+        _load(library)
+    return _score_page(library, page, title) if _loaded.is_usable else None
 
 
 def _load(library: ctypes.CDLL) -> None:
@@ -147,7 +160,8 @@ def _load(library: ctypes.CDLL) -> None:
 
 
 def _is_right(library: ctypes.CDLL) -> bool:
-    page, title = scan.scan_tree(scan.LexborHTMLParser(_SAMPLE)), "The keeper of the lamp"
+    tree, title = parse_html(_SAMPLE.encode(), "text/html; charset=utf-8").tree, "The keeper of the lamp"
+    page = scan.scan_tree(tree)
     found, wanted = _score_page(library, page, title), scores.score_page(page, title)
     return (
         found is not None
@@ -220,7 +234,7 @@ def _build_settings() -> tuple[_Settings, object]:
     lists = _build_lists()
     words = _sort_words(hints.BITS_BY_WORD)
     parts = _sort_words(hints.BITS_BY_PART_OF_WORD)
-    arrays = {
+    arrays: dict[str, NDArray[Any]] = {
         "lower": lower,
         "flags": flags,
         "sentence_ends": np.array([*map(ord, features.SENTENCE_ENDS), 0], dtype=np.uint32),
@@ -243,7 +257,7 @@ def _build_settings() -> tuple[_Settings, object]:
     hash_bytes = ctypes.CDLL(import_module("xxhash._xxhash").__file__).XXH3_64bits
     settings = _Settings(
         ctypes.cast(hash_bytes, _Address),
-        secrets.randbits(64) | 1,
+        _SECRET,
         *(arrays[name].ctypes.data for name in _POINTERS),
         hints.FURNITURE_BITS,
         *_NUMBERS.values(),
@@ -255,12 +269,10 @@ def _build_settings() -> tuple[_Settings, object]:
 def _describe_characters() -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
     """Return the lowercase of the first characters, or 0 if the library must not read them, and their flags."""
     text = "".join(map(chr, range(_CHARACTERS)))
-    lower, flags = np.zeros(_CHARACTERS, dtype=np.uint16), np.zeros(_CHARACTERS, dtype=np.uint8)
-    for number, each in enumerate(text):
-        small = each.lower()
-        is_known = len(small) == 1 and ord(small) < _CHARACTERS and each != _FINAL_SIGMA
-        if is_known and number >= ord(" ") and (each == " " or not each.isspace()):
-            lower[number] = ord(small)
+    lower, flags = _number(text.translate(_WITHOUT_LOWERCASE).lower()), np.zeros(_CHARACTERS, dtype=np.uint8)
+    lower[lower >= _CHARACTERS] = 0
+    lower[_number(text[: ord(" ")] + "".join(hints.SPACE.findall(text)))] = 0
+    lower[ord(" ")] = ord(" ")
     groups = (
         (_WORD, hints.WORD_CHARACTER.findall(text)),
         (_LETTER, hints.LETTER.findall(text)),
@@ -272,8 +284,15 @@ def _describe_characters() -> tuple[NDArray[np.uint16], NDArray[np.uint8]]:
         (_SIGN_START, [sign[0] for sign in hints.COPYRIGHT_SIGNS.split("|")]),
     )
     for flag, characters in groups:
-        flags[[ord(each) for each in set(characters) if ord(each) < _CHARACTERS]] |= flag
+        numbers = _number("".join(dict.fromkeys(characters)))
+        flags[numbers[numbers < _CHARACTERS]] |= flag
     return lower, flags
+
+
+def _number(text: str) -> NDArray[np.uint16]:
+    """Return the numbers of characters; the highest one for all characters of more than 16 bits."""
+    numbers = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    return np.asarray(np.minimum(numbers, 0xFFFF), dtype=np.uint16)
 
 
 def _build_lists() -> dict[str, Iterable[str]]:
@@ -298,8 +317,7 @@ def _sort_words(words: Iterable[str]) -> list[str]:
 
 
 def _encode_words(words: Iterable[str]) -> NDArray[np.uint16]:
-    text = "".join(f"{word}\0" for word in _sort_words(words)) + "\0"
-    return np.array([min(ord(each), 0xFFFF) for each in text], dtype=np.uint16)
+    return _number("".join(f"{word}\0" for word in _sort_words(words)) + "\0")
 
 
 def _build_bits(masks: Iterable[int]) -> NDArray[np.uint64]:

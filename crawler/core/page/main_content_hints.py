@@ -258,7 +258,7 @@ HEADING_STARTS = (
 )
 COPYRIGHT_SIGNS = "©|copyright|rights reserved|rechte vorbehalten|tous droits"
 _COPYRIGHT = re.compile(COPYRIGHT_SIGNS)
-DIGIT, LETTER, WORD_CHARACTER = re.compile(r"\d"), re.compile(r"[^\W\d_]"), re.compile(r"\w")
+DIGIT, LETTER, WORD_CHARACTER, SPACE = map(re.compile, (r"\d", r"[^\W\d_]", r"\w", r"\s"))
 MONTHS = (
     "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mär|mai|okt|dez|janv|févr|avr|juin|juil|août|ene|abr|ago|dic|gen"
     "|mag|giu|lug|set|ott"
