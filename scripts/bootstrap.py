@@ -42,7 +42,7 @@ LOCKS = {  # by part, in the order of installation
     "docs": PROJECT / "requirements-docs.lock",
 }
 READER = PROJECT / "scripts" / "compile_reader.py"
-READER_SOURCE = PROJECT / "crawler" / "core" / "page" / "compiled_scan.c"
+READER_SOURCES = tuple(PROJECT / "crawler" / "core" / "page" / f"compiled_{part}.c" for part in ("scan", "content"))
 MIN_PYTHON = (3, 11)
 APT_SECONDS = 300  # so that a mirror that hangs does not block the setup
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
@@ -125,7 +125,7 @@ def write_stamp(parts: dict[str, str]) -> None:
 def fingerprint(part: str) -> str:
     """Return a digest of all that a part depends on, including the path, since a moved environment is broken."""
     digest = hashlib.sha256(str(VENV).encode())
-    for path in (PROJECT / "pyproject.toml", LOCKS[part], Path(__file__), READER, READER_SOURCE):
+    for path in (PROJECT / "pyproject.toml", LOCKS[part], Path(__file__), READER, *READER_SOURCES):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

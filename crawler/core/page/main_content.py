@@ -9,23 +9,15 @@ optimizing autonomous text classification systems", SIGIR 1995.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 
+from crawler.core.page.compiled_content import score_page
 from crawler.core.page.document import collapse_spaces
 from crawler.core.page.fingerprint import hash_text
-from crawler.core.page.main_content_context import CONTEXT_TABLES, compute_context
-from crawler.core.page.main_content_features import HEADING_LEVELS, TABLES, Floats, Ints, LineFeatures, compute_features
-from crawler.core.page.main_content_weights import (
-    BIT_WEIGHTS,
-    CONTEXT_INTERCEPT,
-    CONTEXT_WEIGHTS,
-    INTERCEPT,
-    PRODUCT_BIT_WEIGHTS,
-    TYPE_WEIGHTS,
-    WEIGHTS,
-)
-from crawler.core.page.page_type import PageType, measure_page
+from crawler.core.page.main_content_features import HEADING_LEVELS, Floats, Ints
+from crawler.core.page.page_type import PageType
 from crawler.core.page.scan import ALL_MARKS, BOILERPLATE, PREFORMATTED, PageScan, PointerKind
 from crawler.core.page.shared_lines import NO_SHARED_LINES, SharedLines
 
@@ -42,11 +34,6 @@ MAX_SHARED_SHARE = 0.55  # of the lines in a group; with more, its other lines a
 MAX_LINK_SHARE = 0.8  # of the characters in a group; likewise
 _SHORT_LINK = re.compile(r"\x01([0-9]+)\x02\s*([^\w\s\x00-\x1f]{1,2})\s*\x10")
 MAX_SHARED_GAP = 2  # so many shared lines between chosen ones belong to them
-_WEIGHTS, _CONTEXT_WEIGHTS = np.concatenate(WEIGHTS), np.concatenate([*CONTEXT_WEIGHTS])
-_TYPE_WEIGHTS, _PAGE_TYPES = np.array(TYPE_WEIGHTS), tuple(PageType)
-_OFFSETS = np.cumsum([0, *TABLES.values()])[:-1, None]
-_CONTEXT_OFFSETS = np.cumsum([0, *CONTEXT_TABLES.values()])[:-1, None]
-_CONTEXT_WEIGHTS[: len(CONTEXT_WEIGHTS[0])] += CONTEXT_INTERCEPT
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,59 +56,22 @@ def choose_content(scan: PageScan, *, title: str, shared: SharedLines = NO_SHARE
     """
     if not scan.texts:
         return MainContent((), PageType.ARTICLE, 0.0)
-    features = compute_features(scan, title)
-    page_type = find_page_type(scan, features)
+    scores = score_page(scan, title)
     is_shared = [hash_text(text) in shared.hashes for text in scan.texts] if shared.hashes else []
     is_doubtful = _find_doubtful_lines(scan, is_shared)
     odds = np.where(_find_menu_lines(scan), MENU_ODDS, 1.0)
     if is_shared:
         own_odds = OWN_ODDS if shared.pages >= MIN_KNOWN_PAGES else 1.0
         odds *= np.where(is_shared, SHARED_ODDS, np.where(is_doubtful, 1.0, own_odds))
-    likely = _multiply_odds(score_lines(features), odds)
-    likely = _multiply_odds(score_context(features, likely, is_product=page_type is PageType.PRODUCT), odds)
-    threshold, confidence = find_threshold(likely, features.chars)
+    likely = _multiply_odds(scores.likely, odds)
+    likely = _multiply_odds(scores.score_context(likely), odds)
+    threshold, confidence = find_threshold(likely, scores.chars)
     if confidence < MIN_CONFIDENCE:
         threshold *= FALLBACK_SHARE
     chosen = (likely >= threshold).tolist()
     _fill_gaps(chosen, is_shared, is_doubtful)
-    lines = tuple([line for line, is_chosen in enumerate(chosen) if is_chosen and scan.texts[line]])
-    return MainContent(lines, page_type, confidence)
-
-
-def score_lines(features: LineFeatures) -> Floats:
-    """Return the probability that each line is content, from its own features."""
-    masks = INTERCEPT + _score_masks(features.masks, BIT_WEIGHTS)
-    return _compute_probabilities(masks + _WEIGHTS[features.codes + _OFFSETS].sum(axis=0))
-
-
-def score_context(features: LineFeatures, likely: Floats, *, is_product: bool) -> Floats:
-    """Return the probability that each line is content, from those of the lines and boxes around it."""
-    codes = compute_context(features, likely, is_product=is_product)
-    scores = _CONTEXT_WEIGHTS[codes + _CONTEXT_OFFSETS].sum(axis=0)
-    if is_product:
-        scores += _score_masks(features.masks, PRODUCT_BIT_WEIGHTS)
-    return _compute_probabilities(scores)
-
-
-def find_page_type(scan: PageScan, features: LineFeatures) -> PageType:
-    """Return the most likely type of a page."""
-    scores = _TYPE_WEIGHTS[:, :-1] @ measure_page(scan, features) + _TYPE_WEIGHTS[:, -1]
-    return _PAGE_TYPES[int(np.argmax(scores))]
-
-
-def _score_masks(masks: list[int], weights: tuple[float, ...]) -> Floats:
-    """Return the sum of the weights of the parts in each mask; few masks are distinct."""
-    sums = {mask: _sum_bits(mask, weights) for mask in set(masks)}
-    return np.array(list(map(sums.__getitem__, masks)))
-
-
-def _sum_bits(mask: int, weights: tuple[float, ...]) -> float:
-    """Return the sum of the weights of the parts in a mask."""
-    return sum([weights[bit] for bit in range(mask.bit_length()) if mask >> bit & 1])
-
-
-def _compute_probabilities(scores: Floats) -> Floats:
-    return 1 / (1 + np.exp(-scores))  # sums of weights are too small to overflow
+    lines = tuple([line for line in compress(range(len(chosen)), chosen) if scan.texts[line]])
+    return MainContent(lines, scores.page_type, confidence)
 
 
 def find_threshold(likely: Floats, chars: Ints) -> tuple[float, float]:

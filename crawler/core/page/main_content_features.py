@@ -66,9 +66,9 @@ POSITIONS = 12
 ITEM_COUNTS = 6  # classes of the number of equal siblings; 0: less than three
 LARGE_SHARE = 0.6  # a box with more of the page's text is not furniture, however it is named
 MIN_TITLE_CHARS, MAX_TITLE_CHARS = 9, 500
-_ENDS = ".!?…。！？"  # noqa: RUF001
-_FLAGS = BOILERPLATE | CONTENT | PREFORMATTED
-_FLAG_BITS = [sum(bit for flag, bit in FLAG_BITS.items() if flags & flag) for flags in range(_FLAGS + 1)]
+SENTENCE_ENDS = ".!?…。！？"  # noqa: RUF001
+FLAGS = BOILERPLATE | CONTENT | PREFORMATTED
+FLAG_MASKS = [sum(bit for flag, bit in FLAG_BITS.items() if flags & flag) for flags in range(FLAGS + 1)]
 _SIZE_LIMITS = np.array([1 << bits for bits in range(SIZES - 1)])
 _COARSE = np.array([0, 0, 0, 0, 0, 1, 1, 2, 2, 2])
 _COUNT_LIMITS = np.array([1 << bits for bits in range(COUNTS - 1)])
@@ -207,7 +207,7 @@ def _compute_masks(scan: PageScan, filled: list[int], box_chars: list[int]) -> l
         bits = find_parts(tags[box], classes[box][:MAX_NAME_CHARS], hints[box][:MAX_NAME_CHARS])
         if bits & FURNITURE_BITS and box_chars[box] > limit:
             bits &= ~FURNITURE_BITS
-        masks[box] = bits | _FLAG_BITS[flags[box] & _FLAGS] | masks[parents[box]]
+        masks[box] = bits | FLAG_MASKS[flags[box] & FLAGS] | masks[parents[box]]
     return masks
 
 
@@ -246,7 +246,8 @@ def _compute_items(
 
 def _compute_ends(texts: list[str]) -> list[int]:
     return [
-        (3 if text[-1] in _ENDS or text[-2:][0] in _ENDS else 0) + (2 if ". " in text else 1 if ", " in text else 0)
+        (3 if text[-1] in SENTENCE_ENDS or text[-2:][0] in SENTENCE_ENDS else 0)
+        + (2 if ". " in text else 1 if ", " in text else 0)
         if text
         else 0
         for text in texts
@@ -254,13 +255,18 @@ def _compute_ends(texts: list[str]) -> list[int]:
 
 
 def _compute_kinds(texts: list[str]) -> list[int]:
-    return [classify_line(text) if len(text) <= MAX_SHORT_CHARS else _classify_long_line(text) for text in texts]
+    return list(map(classify_text, texts))
+
+
+def classify_text(text: str) -> int:
+    """Return the kind of a line of any length."""
+    return classify_line(text) if len(text) <= MAX_SHORT_CHARS else _classify_long_line(text)
 
 
 def _classify_long_line(text: str) -> int:
     if len(text) <= MAX_NOTICE_CHARS and is_notice(text):
         return NOTICE
-    return SENTENCE if text[-1] in _ENDS else PLAIN
+    return SENTENCE if text[-1] in SENTENCE_ENDS else PLAIN
 
 
 def _count_repeats(texts: list[str], coarse: Ints) -> Ints:

@@ -54,18 +54,21 @@ PART_WORDS = {
     "slide": "slider carousel gallery swiper slick slide",
 }
 PART_BITS = {part: 1 << number for number, part in enumerate(PART_WORDS)}
-_BITS_BY_WORD = {word: PART_BITS[part] for part, words in PART_WORDS.items() for word in words.split()}
-# Words that also count within longer ones: "relatedposts", "wpcookienotice".
-_WITHIN_WORD = re.compile(
-    r"comment|product|description|review|sidebar|widget|navbar|navig|menu|breadcrumb|paginat|header|footer|related"
-    r"|recommend|share|social|advert|sponsor|promo|cookie|consent|modal|popup|overlay|newsletter|subscri|login"
-    r"|signup|author|caption|button|filter|article|entry|message"
+BITS_BY_WORD = {word: PART_BITS[part] for part, words in PART_WORDS.items() for word in words.split()}
+# Words that also count within longer ones: "relatedposts", "wpcookienotice". The first one found counts.
+_PARTS_OF_WORDS = (
+    "comment product description review sidebar widget navbar navig menu breadcrumb paginat header footer related"
+    " recommend share social advert sponsor promo cookie consent modal popup overlay newsletter subscri login signup"
+    " author caption button filter article entry message"
 )
-_BITS_BY_PART_OF_WORD = {
+_BITS_OF_PARTS = {
     "navig": PART_BITS["menu"],
     "paginat": PART_BITS["pager"],
     "subscri": PART_BITS["form"],
 }
+BITS_BY_PART_OF_WORD = {part: _BITS_OF_PARTS.get(part) or BITS_BY_WORD[part] for part in _PARTS_OF_WORDS.split()}
+_WITHIN_WORD = re.compile("|".join(BITS_BY_PART_OF_WORD))
+MIN_COMPOUND_CHARS = 7  # of a word that is searched for such words
 _WORD = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 # Elements that say what they hold.
@@ -89,7 +92,7 @@ _TAG_PARTS = (
 )
 _FIRST_TAG_BIT = len(PART_WORDS)
 TAG_BITS = {name: 1 << (_FIRST_TAG_BIT + number) for number, (name, _) in enumerate(_TAG_PARTS)}
-_BITS_BY_TAG = {tag: TAG_BITS[name] for name, tags in _TAG_PARTS for tag in tags.split()}
+BITS_BY_TAG = {tag: TAG_BITS[name] for name, tags in _TAG_PARTS for tag in tags.split()}
 _FIRST_FLAG_BIT = _FIRST_TAG_BIT + len(_TAG_PARTS)
 FLAG_BITS = {BOILERPLATE: 1 << _FIRST_FLAG_BIT, CONTENT: 2 << _FIRST_FLAG_BIT, PREFORMATTED: 4 << _FIRST_FLAG_BIT}
 BIT_COUNT = _FIRST_FLAG_BIT + len(FLAG_BITS)
@@ -128,7 +131,7 @@ def find_parts(tag: str, classes: str, hints: str) -> int:
 
     These have at most MAX_NAME_CHARS characters, so that the cache stays small.
     """
-    bits = _BITS_BY_TAG.get(tag, 0)
+    bits = BITS_BY_TAG.get(tag, 0)
     if (classes or hints) and tag not in {"body", "html"}:
         for word in _WORD.findall(f"{hints} {classes}"):
             bits |= _find_word(word)
@@ -138,10 +141,10 @@ def find_parts(tag: str, classes: str, hints: str) -> int:
 @lru_cache(maxsize=1 << 15)
 def _find_word(word: str) -> int:
     word = word.lower()
-    if (bits := _BITS_BY_WORD.get(word)) is not None:
+    if (bits := BITS_BY_WORD.get(word)) is not None:
         return bits
-    if len(word) > 6 and (match := _WITHIN_WORD.search(word)):
-        return _BITS_BY_PART_OF_WORD.get(match[0]) or _BITS_BY_WORD[match[0]]
+    if len(word) >= MIN_COMPOUND_CHARS and (match := _WITHIN_WORD.search(word)):
+        return BITS_BY_PART_OF_WORD[match[0]]
     return 0
 
 
@@ -193,7 +196,7 @@ _FURNITURE_LINES = """
     検索|閉じる|戻る|次へ|前へ|関連記事|コメント|プライバシーポリシー|利用規約|目次
     阅读更多|更多|分享|登录|注册|首页|关于我们|联系我们|搜索|关闭|返回|下一页|上一页|相关文章|评论|隐私政策|使用条款|目录
 """
-_FURNITURE = frozenset(line.strip() for line in _FURNITURE_LINES.replace("\n", "|").split("|")) - {""}
+FURNITURE_LINES = frozenset(line.strip() for line in _FURNITURE_LINES.replace("\n", "|").split("|")) - {""}
 # Words that make a short line suspicious.
 _FURNITURE_WORDS_TEXT = (
     "cookie cookies copyright newsletter subscribe subscription login signup unsubscribe share sharing facebook"
@@ -204,7 +207,7 @@ _FURNITURE_WORDS_TEXT = (
     " kommentare anzeige abonnieren partager commentaires publicité compartir comentarios publicidad condividi"
     " commenti iscriviti skip min read next previous"
 )
-_FURNITURE_WORDS = frozenset(_FURNITURE_WORDS_TEXT.split())
+FURNITURE_WORDS = frozenset(_FURNITURE_WORDS_TEXT.split())
 # Words that make a paragraph suspicious.
 _NOTICE_WORDS_TEXT = (
     "cookie cookies newsletter newsletters subscribe subscribing unsubscribe affiliate commission commissions"
@@ -213,7 +216,7 @@ _NOTICE_WORDS_TEXT = (
     " disqus contributor consent privacy gdpr datenschutz datenschutzerklärung newsletters. confidentialité"
     " privacidad"
 )
-_NOTICE_WORDS = frozenset(_NOTICE_WORDS_TEXT.split())
+NOTICE_WORDS = frozenset(_NOTICE_WORDS_TEXT.split())
 MAX_NOTICE_CHARS = 500
 # The headings of sections: what follows is not part of the text above.
 HEADING_KINDS = 5
@@ -243,40 +246,55 @@ _SERVICE_HEADING = re.compile(
     r"|inhalt|à propos|suivez|catégories|partager|sobre el autor|categorías|síguenos|compartir|seguici|categorie"
     r"|condividi|was this|rate this|feedback)\b"
 )
-_COPYRIGHT = re.compile("©|copyright|rights reserved|rechte vorbehalten|tous droits")
-_DIGIT, _LETTER = re.compile(r"\d"), re.compile(r"[^\W\d_]")
-_DATE = re.compile(
-    r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mär|mai|okt|dez|janv|févr|avr|juin|juil|août|ene"
-    r"|abr|ago|dic|gen|mag|giu|lug|set|ott)[a-zé]*\.?,? \d|\d\.? (?:de )?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct"
-    r"|nov|dec|mär|mai|okt|dez|janv|févr|avr|juin|juil|août|ene|abr|ago|dic|gen|mag|giu|lug|set|ott)"
-    r"|\d[-/.]\d\d?[-/.]\d|\d年|\d:\d\d|\b\d+ ?(?:s|m|h|d|min|mins|minutes?|hours?|days?|weeks?|months?"
-    r"|years?)(?: ago| read)?\b"
+# Each match of these expressions in Latin script starts with one of these, at the start of a word.
+HEADING_STARTS = (
+    "relat|recom|popul|trend|lates|recen|most read|simil|up next|read |see also|more |also |might |may |other |you |don"
+    "|edito|spons|custo|viewe|bough|frequ|explo|keep |featu|hot |compa|in other|from the|what to|ähnli|auch |inter"
+    "|meist|mehr |belie|neues|weite|zulet|aussi|à lire|lire |voir |plus |derni|relac|tambi|más l|te pu|últim|corre"
+    "|potre|leggi|più l|leia |mais |gerel|lees |meest|comme|respo|leave|join |post a|discu|repl|komme|comen|react"
+    "|thoug|newsl|subsc|sign |stay |follo|share|about|writt|autho|conta|get in|cooki|priva|categ|tags|archi|navig"
+    "|searc|menu|log|adver|quick|usefu|resou|legal|suppo|help|shop|downl|table|on this|in this|conte|über |kateg"
+    "|schla|suche|konta|inhal|à propos|suive|catég|parta|sobre|síguen|segui|condi|was this|rate |feedb|comm|contents"
 )
-_PRICE = re.compile(r"[$€£¥₹]\s?\d|\d\s?(?:[$€£¥₹]|usd|eur|gbp|kr|zł)(?!\w)")
+COPYRIGHT_SIGNS = "©|copyright|rights reserved|rechte vorbehalten|tous droits"
+_COPYRIGHT = re.compile(COPYRIGHT_SIGNS)
+DIGIT, LETTER, WORD_CHARACTER, SPACE = map(re.compile, (r"\d", r"[^\W\d_]", r"\w", r"\s"))
+MONTHS = (
+    "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mär|mai|okt|dez|janv|févr|avr|juin|juil|août|ene|abr|ago|dic|gen"
+    "|mag|giu|lug|set|ott"
+)
+TIME_UNITS = "s|m|h|d|min|mins|minutes?|hours?|days?|weeks?|months?|years?"
+_DATE = re.compile(
+    rf"\b(?:{MONTHS})[a-zé]*\.?,? \d|\d\.? (?:de )?(?:{MONTHS})|\d[-/.]\d\d?[-/.]\d|\d年|\d:\d\d"
+    rf"|\b\d+ ?(?:{TIME_UNITS})(?: ago| read)?\b"
+)
+CURRENCY_SIGNS, CURRENCY_NAMES = "$€£¥₹", "usd|eur|gbp|kr|zł"
+_PRICE = re.compile(rf"[{CURRENCY_SIGNS}]\s?\d|\d\s?(?:[{CURRENCY_SIGNS}]|{CURRENCY_NAMES})(?!\w)")
 MAX_DATE_CHARS = 40  # of a line that is a date
-_ENDS = '.!?…。！？"”»’)'
-_PUNCTUATION = " .,:;!?…·•|/\\<>«»‹›→←↑↓▶▸►+-–—*#()[]\"'“”’↓"
+LINE_ENDS = '.!?…。！？"”»’)'
+COLONS = ":："
+PUNCTUATION = " .,:;!?…·•|/\\<>«»‹›→←↑↓▶▸►+-–—*#()[]\"'“”’↓"
 
 
 @lru_cache(maxsize=1 << 14)
 def classify_line(text: str) -> int:
     """Return the kind of a line of at most MAX_SHORT_CHARS characters."""
     lower = text.lower()
-    bare = lower.strip(_PUNCTUATION)
+    bare = lower.strip(PUNCTUATION)
     if not bare:
         return SYMBOLS
-    if bare in _FURNITURE:
+    if bare in FURNITURE_LINES:
         return FURNITURE
     if _COPYRIGHT.search(lower):
         return COPYRIGHT
-    if _DIGIT.search(bare) and (kind := _classify_numbers(lower)) != PLAIN:
+    if DIGIT.search(bare) and (kind := _classify_numbers(lower)) != PLAIN:
         return kind
-    if not _FURNITURE_WORDS.isdisjoint(bare.split()):
+    if not FURNITURE_WORDS.isdisjoint(bare.split()):
         return FURNITURE_WORD
     last = text[-1]
-    if last in ":：":
+    if last in COLONS:
         return COLON
-    return SENTENCE if last in _ENDS else PLAIN
+    return SENTENCE if last in LINE_ENDS else PLAIN
 
 
 def _classify_numbers(lower: str) -> int:
@@ -284,7 +302,7 @@ def _classify_numbers(lower: str) -> int:
         return PRICE
     if len(lower) <= MAX_DATE_CHARS and _DATE.search(lower):
         return DATE
-    return PLAIN if _LETTER.search(lower) else NUMBER
+    return PLAIN if LETTER.search(lower) else NUMBER
 
 
 @lru_cache(maxsize=1 << 12)
@@ -302,4 +320,4 @@ def classify_heading(text: str) -> int:
 
 def is_notice(text: str) -> bool:
     """Return whether a paragraph has a word that is typical of notices to readers."""
-    return not _NOTICE_WORDS.isdisjoint(text.lower().split())
+    return not NOTICE_WORDS.isdisjoint(text.lower().split())

@@ -2,6 +2,7 @@
 
 import re
 from enum import StrEnum
+from functools import lru_cache
 
 import numpy as np
 
@@ -10,9 +11,10 @@ from crawler.core.page.main_content_hints import BIT_COUNT, DATE, KIND_COUNT, NU
 from crawler.core.page.scan import PageScan, RecordKind
 
 MAX_DATA_CHARS = 20_000  # of an inline script
+MAX_KNOWN_CHARS = 300  # of the names of a page whose signs are remembered for other pages
 _SCHEMA_TYPE = re.compile(r'"@type"\s*:\s*"(\w+)"')
 # Words in the types of structured data, of Open Graph, and in the names of generators.
-_SIGNS = (
+SIGNS = (
     re.compile("(?i)product|offer"),
     re.compile("(?i)article|blogposting|reportage"),
     re.compile("(?i)discussion|qapage|question|socialmedia|comment"),
@@ -22,8 +24,8 @@ _SIGNS = (
     re.compile("(?i)discourse|phpbb|vbulletin|xenforo|mybb|flarum|invision|vanilla"),
     re.compile("(?i)website|organization"),
 )
-MEASURE_COUNT = BIT_COUNT + len(_SIGNS) + 9
-_MANY_LINES = 300
+MEASURE_COUNT = BIT_COUNT + len(SIGNS) + 9
+MANY_LINES = 300
 _BITS = np.array([1 << bit for bit in range(BIT_COUNT)])
 
 
@@ -52,7 +54,7 @@ def measure_page(scan: PageScan, features: LineFeatures) -> Floats:
     counts = [
         float(chars @ is_long) / total,
         sum(scan.line_link_chars) / total,
-        min(len(chars) / _MANY_LINES, 1.0),
+        min(len(chars) / MANY_LINES, 1.0),
         kinds[2 * PRICE] + kinds[2 * PRICE + 1],
         kinds[2 * DATE] + kinds[2 * DATE + 1],
         kinds[2 * NUMBER] + kinds[2 * NUMBER + 1],
@@ -60,15 +62,25 @@ def measure_page(scan: PageScan, features: LineFeatures) -> Floats:
         items[2],
         items[1],
     ]
-    return np.concatenate((parts, _find_signs(scan), counts))
+    return np.concatenate((parts, find_signs(scan), counts))
 
 
-def _find_signs(scan: PageScan) -> list[float]:
+def find_signs(scan: PageScan) -> tuple[bool, ...]:
+    """Return for each sign whether the records of a page have it."""
+    meta, script = int(RecordKind.META), int(RecordKind.SCRIPT)
     names: list[str] = []
     for kind, values in scan.records:
-        if kind == RecordKind.META and (values[3] == "og:type" or values[1] == "generator"):
-            names.append(values[0][:100])
-        elif kind == RecordKind.SCRIPT and "ld+json" in values[0]:
+        if kind == meta:
+            if values[3] == "og:type" or values[1] == "generator":
+                names.append(values[0][:100])
+        elif kind == script and "ld+json" in values[0]:
             names += _SCHEMA_TYPE.findall(values[1][:MAX_DATA_CHARS])
-    text = " ".join(names)
-    return [float(sign.search(text) is not None) for sign in _SIGNS]
+    text = " ".join(dict.fromkeys(names))
+    return _search_known(text) if len(text) <= MAX_KNOWN_CHARS else _search_signs(text)
+
+
+def _search_signs(text: str) -> tuple[bool, ...]:
+    return tuple([sign.search(text) is not None for sign in SIGNS])
+
+
+_search_known = lru_cache(maxsize=1 << 10)(_search_signs)
