@@ -44,9 +44,7 @@ class Page:
     body: bytes = field(repr=False)
 
     def parse(self, *, with_blocks: bool) -> Parsed:
-        return parse_with_sample(
-            self.body, url=PAGE_URL, content_type=CONTENT_TYPE, robots_tag=None, with_blocks=with_blocks
-        )
+        return parse_with_sample(self.body, url=PAGE_URL, content_type=CONTENT_TYPE, with_blocks=with_blocks)
 
 
 def main(arguments: Sequence[str]) -> int:
