@@ -4,7 +4,6 @@ It is in the same library as the compiled scan. Without that library, `score_pag
 """
 
 import ctypes
-import secrets
 from array import array
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -29,7 +28,8 @@ from crawler.core.page.main_content_scores import LineScores
 from crawler.core.page.scan import PageScan
 
 _CHARACTERS = 0x2200  # the first characters, which the library knows
-_SECRET = secrets.randbits(64) | 1  # so that no page can be made whose texts have many equal places in a table
+# Differs by process, as Python's hashes of texts do: no page can be made whose texts have many equal places in a table.
+_SECRET = hash("places in a table") & (1 << 64) - 1 | 1
 _WITHOUT_LOWERCASE = {0x130: 0, 0x3A3: 0}  # one has two characters, the other depends on the letters around it
 _TAGS = ("", *sorted(scan.BLOCK_TAGS))
 _TAG_NUMBERS = {tag: number for number, tag in enumerate(_TAGS)}
