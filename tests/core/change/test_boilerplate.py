@@ -11,6 +11,7 @@ from crawler.core.change.boilerplate import (
 )
 from crawler.core.change.difference import NO_DIFFERENCE
 from crawler.core.http.urls import PageKey
+from crawler.core.page.shared_lines import SharedLines
 from tests.core.pages import Domain
 
 PAGE = "<nav class=menu>{menu}</nav><main><p>{own}</p></main><footer>{foot}</footer>"
@@ -85,6 +86,14 @@ def test_equal_text_on_two_pages_is_not_boilerplate() -> None:
 
     assert not boilerplate.contains(10)
     assert learn_page(boilerplate, met(3), [(1, 10)]).contains(10)
+
+
+def test_shared_lines_are_the_texts_of_boilerplate() -> None:
+    boilerplate = NO_BOILERPLATE
+    for n in range(3):
+        boilerplate = learn_page(boilerplate, met(n), [(1, 10), (1, 11), (2, 20 + n)], {10: 99, 20 + n: 200 + n})
+
+    assert boilerplate.list_shared_lines() == SharedLines(frozenset({99}), pages=3)  # 11 is no text
 
 
 def test_one_page_visited_often_is_not_boilerplate() -> None:
