@@ -286,12 +286,16 @@ def _format(values: Floats) -> str:
     return f"(\n{textwrap.fill(numbers, 112, initial_indent=' ' * 4, subsequent_indent=' ' * 4)},\n)"
 
 
-def main(folder: str) -> None:
+def main(arguments: Sequence[str]) -> int:
     """Write the weights learned from the pages of a folder, then print how well such weights do on other pages."""
-    pages = load_pages(Path(folder))
+    pages = load_pages(Path(arguments[0])) if len(arguments) == 1 else []
+    if len(pages) < FOLDS:
+        print(f"{__doc__}\nAt least {FOLDS} pages are needed.", file=sys.stderr)
+        return 2
     write_weights(pages, _TARGET)
     validate(pages)
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    sys.exit(main(sys.argv[1:]))
