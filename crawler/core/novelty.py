@@ -245,8 +245,8 @@ def sample_text(content: PageContent, body: bytes, *, url: Url) -> Sample:
             break
     if len(words) == 2 * len(LINE_END):
         return (int.from_bytes(compute_digest(body)[:4], "big"),)
-    hashes = np.unique(mix_shingles(hash_each(words)) >> TO_32_BITS)
-    return tuple(hashes[:SAMPLE_SIZE].tolist())
+    hashes = (mix_shingles(hash_each(words)) >> TO_32_BITS).tolist()
+    return tuple(sorted(set(hashes))[:SAMPLE_SIZE])
 
 
 def parse_with_sample(body: bytes, *, url: Url, **options: Any) -> Parsed:

@@ -102,7 +102,7 @@ def extract_content(
         content = replace(content, links=links, refresh=header_refresh[0], is_instant_refresh=header_refresh[1])
     directives = _parse_robots_directives(robots_tag or "")
     noindex, nofollow = content.noindex or "noindex" in directives, content.nofollow or "nofollow" in directives
-    return replace(content, noindex=noindex, nofollow=nofollow)
+    return replace(content, noindex=noindex, nofollow=nofollow) if directives else content
 
 
 def _read_html(body: bytes, markup: Markup, *, url: Url, header_refresh: tuple[Url | None, bool]) -> PageContent:

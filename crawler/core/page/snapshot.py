@@ -129,18 +129,23 @@ def parse_body(
     )
     split = partial(extract_blocks, body, content, url=url, content_type=content_type, markup=markup, reader=reader)
     blocks = split(view=view) if with_blocks else ()
-    short = replace(content, text="", images_and_meta="")  # only the digests of these two are needed
-    short = replace(short, reading=content.main) if markup is None else _add_reading(short, markup, shared)
-    return Parsed(short, version, blocks)
+    if markup is not None:
+        return Parsed(_add_reading(content, markup, shared), version, blocks)
+    return Parsed(replace(content, text="", images_and_meta="", reading=content.main), version, blocks)
 
 
 def _add_reading(content: PageContent, markup: Markup, shared: SharedLines) -> PageContent:
-    """Add the content text and the metadata, and the line breaks of preformatted text in the main text."""
+    """Add the content text and the metadata, and the line breaks of preformatted text in the main text.
+
+    Leave out the whole text and the descriptions: only their digests are needed.
+    """
     main, scan = restore_line_breaks(markup.scan, content.main), markup.content_scan
     chosen = choose_content(scan, title=content.title, shared=shared)
     reading = build_content_text(scan, chosen.lines)
     return replace(
         content,
+        text="",
+        images_and_meta="",
         main=main,
         reading=main if reading == main else reading,  # one string takes half the time to send to another process
         confidence=chosen.confidence,
