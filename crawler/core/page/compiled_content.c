@@ -5,7 +5,7 @@
    can classify, and calls `score_page` and `score_context`. Like compiled_scan.c, with which it becomes one library,
    the file needs no header and no library. Python passes all tables, words and bounds in `Settings` and all memory, of
    which `count_work_bytes` tells the size. All loops are linear in the text, boxes and lines of a page, except that
-   each line is looked up in the title, which is bounded. */
+   the title, which is bounded, is searched for each line. */
 
 typedef __SIZE_TYPE__ size_t;
 typedef unsigned char byte;
@@ -19,11 +19,11 @@ enum {
     FURNITURE_LINES, FURNITURE_WORDS, NOTICE_WORDS, COPYRIGHT_SIGNS, MONTHS, TIME_UNITS, CURRENCIES, HEADING_STARTS,
     PART_WORDS, PARTS_OF_WORDS, LISTS
 };
-enum { CHARACTERS = 0x2200, OTHER_SCRIPTS = 0x370, BUCKETS = 256, MAX_LIST = 1024, MAX_LINE = 512, BITS = 64 };
+enum { CHARACTERS = 0x2200, OTHER_SCRIPTS = 0x370, BUCKETS = 256, MAX_LIST = 1024, MAX_LINE = 512, BITS = 64, MAX_TITLE_BYTES = 2048 };
 
 typedef struct {
-    u64 (*hash)(const void *, size_t);
-    u64 secret; /* an odd number, so that no page can be made for many collisions */
+    u64 (*hash)(const void *, size_t, u64 seed);
+    u64 secret; /* an odd number and the seed of hashes, so that no page can be made for many collisions */
     const u16 *lower; /* the lowercase of each of the first characters; 0: only Python knows it */
     const byte *flags; /* of the same characters, see below */
     const u32 *sentence_ends; /* characters, and a zero */
@@ -395,9 +395,24 @@ static void ask(State *state, int line, int is_heading) {
     state->page->questions[2 * state->questions++] = 2 * line + is_heading;
 }
 
+/* Search the title for a text of at least two bytes, with the algorithm of Knuth, Morris and Pratt, since many lines
+   may be almost in it. */
 static int is_in_title(const Page *page, const byte *text, i64 length) {
-    const byte *at = page->title, *last = at + page->title_bytes - length;
-    for (; at <= last; at++) if (*at == *text && equals(at, text, (size_t)length)) return 1;
+    u16 borders[MAX_TITLE_BYTES]; /* of each start of the text: the length of its longest other start that ends it */
+    const byte *at = page->title, *end = at + page->title_bytes;
+    int found = 0, count = 1;
+    if (length > page->title_bytes) return 0;
+    for (end--; at < end && (at[0] != text[0] || at[1] != text[1]);) at++; /* most texts end here */
+    if (at++ == end++) return 0;
+    for (borders[0] = 0; count < length; borders[count++] = (u16)found) {
+        while (found && text[found] != text[count]) found = borders[found - 1];
+        found += text[found] == text[count];
+    }
+    for (found = 1; at < end; at++) {
+        while (found && text[found] != *at) found = borders[found - 1];
+        found += text[found] == *at;
+        if (found == length) return 1;
+    }
     return 0;
 }
 
@@ -451,7 +466,7 @@ static void count_repeats(State *state) {
     for (line = 0; line < state->lines; line++) {
         const byte *start = state->texts[line];
         size_t length = (size_t)(state->texts[line + 1] - start);
-        size_t slot = find_slot(state, settings->hash(start, length));
+        size_t slot = find_slot(state, settings->hash(start, length, settings->secret));
         for (; counts[slot]; slot = get_next_slot(state, slot)) {
             int other = counts[slot] - 1;
             if ((size_t)(state->texts[other + 1] - state->texts[other]) == length
@@ -553,7 +568,7 @@ static void name_boxes(State *state) {
         state->masks[box] = 0;
         state->names[box] = state->codes[box] = 0;
         if (!is_filled(state, box)) continue;
-        slot = find_slot(state, settings->hash(classes, length) + tag * ones);
+        slot = find_slot(state, settings->hash(classes, length, settings->secret) + tag * ones);
         for (; (other = state->table[slot] - 1) >= 0; slot = get_next_slot(state, slot))
             if (page->tags[other] == tag && (size_t)(state->classes[other + 1] - state->classes[other]) == length
                 && equals(state->classes[other], classes, length))
@@ -646,7 +661,8 @@ int read_page(const Page *page, void *work) {
     state = lay_out(&memory, 0, (int)page->box_count, (int)page->line_count);
     state->page = page;
     state->questions = 0;
-    if (!measure_boxes(state) || !split(page->classes, page->class_bytes, state->boxes, state->classes)
+    if (page->title_bytes > MAX_TITLE_BYTES || !measure_boxes(state)
+        || !split(page->classes, page->class_bytes, state->boxes, state->classes)
         || !split(page->hints, page->hint_bytes, state->boxes, state->hints)
         || !split(page->texts, page->text_bytes, state->lines, state->texts))
         return -1;

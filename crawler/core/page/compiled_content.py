@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from struct import pack
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,12 @@ from crawler.core.page.scan import PageScan
 
 _CHARACTERS = 0x2200  # the first characters, which the library knows
 # Differs by process, as Python's hashes of texts do: no page can be made whose texts have many equal places in a table.
+# It is also the seed of hashes, since texts with equal XXH3 hashes can be made if the seed is known.
 _SECRET = hash("places in a table") & (1 << 64) - 1 | 1
 _WITHOUT_LOWERCASE = {0x130: 0, 0x3A3: 0}  # one has two characters, the other depends on the letters around it
 _TAGS = ("", *sorted(scan.BLOCK_TAGS))
 _TAG_NUMBERS = {tag: number for number, tag in enumerate(_TAGS)}
+_MAX_COUNT = 1 << 28  # of boxes or lines, so that the library's integers do not overflow
 _UNNAMED_TAGS = frozenset({"body", "html"})
 _WORD, _LETTER, _DIGIT, _STRIPPED, _END, _COLON, _CURRENCY, _SIGN_START = (1 << bit for bit in range(8))
 # In the order of `Settings` and `Page` in compiled_content.c.
@@ -127,6 +130,7 @@ class _Loaded:
 
 
 _loaded = _Loaded()
+_loading = Lock()  # the library's settings must not change while another thread uses them
 
 
 def score_page(page: PageScan, title: str) -> LineScores:
@@ -141,7 +145,9 @@ def score_compiled(page: PageScan, title: str) -> LineScores | None:
     if library is None:
         return None
     if library is not _loaded.library:
-        _load(library)
+        with _loading:
+            if library is not _loaded.library:
+                _load(library)
     return _score_page(library, page, title) if _loaded.is_usable else None
 
 
@@ -178,6 +184,8 @@ def _score_page(library: ctypes.CDLL, page: PageScan, title: str) -> LineScores 
     except (KeyError, ValueError):
         return None
     boxes, lines = len(tags), len(page.texts)
+    if not (0 < boxes < _MAX_COUNT and 0 < lines < _MAX_COUNT):
+        return None
     integers = (page.box_parents, page.box_ends, page.line_boxes, page.line_chars, page.line_link_chars)
     if [len(flags), *map(len, integers)] != [boxes, boxes, boxes, lines, lines, lines]:
         return None
@@ -254,7 +262,7 @@ def _build_settings() -> tuple[_Settings, object]:
         "product_bit_weights": np.array(weights.PRODUCT_BIT_WEIGHTS),
         "type_weights": scores.TYPE_TABLE,
     }
-    hash_bytes = ctypes.CDLL(import_module("xxhash._xxhash").__file__).XXH3_64bits
+    hash_bytes = ctypes.CDLL(import_module("xxhash._xxhash").__file__).XXH3_64bits_withSeed
     settings = _Settings(
         ctypes.cast(hash_bytes, _Address),
         _SECRET,

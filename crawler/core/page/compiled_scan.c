@@ -93,7 +93,7 @@ typedef struct { Buffer buffers[BUFFERS]; size_t signs, failed; } Scan;
 
 typedef struct {
     int depth, box, own_box, root_chars, root_anchors;
-    byte is_hidden, is_in_link, is_watched, is_in_noscript, is_in_svg, has_mark;
+    byte is_hidden, is_in_link, is_watched, is_in_noscript, is_in_svg, is_in_script, has_mark;
 } Element;
 
 typedef struct { Node *const *sorted; size_t count; } Nodes;
@@ -605,7 +605,7 @@ static void collect(Walker *walker, Node *node, const Tag *tag, const Attributes
         add_record(walker, IMAGE_RECORD, attributes, IMAGE_VALUES, 3);
         break;
     case SCRIPT:
-        if (has(attributes, SRC) || walker->data_chars_left <= 0) break;
+        if (has(attributes, SRC) || walker->data_chars_left <= 0 || element->is_in_script) break;
         add_record(walker, SCRIPT_RECORD, attributes, SCRIPT_VALUES, 1);
         collect_text(walker, node, 0);
         break;
@@ -650,17 +650,17 @@ static void open_box(Walker *walker, const Tag *tag, const Attributes *attribute
     add_byte(walker, BOX_HINTS, 0);
 }
 
-enum { MAX_HINT_CHARS = 1000 };
+enum { MAX_HINT_CHARS = 1000, MAX_CHAR_BYTES = 4 };
 
 /* Add the class of a code element, which names its language, to the hints of the last box. */
 static void add_hint(Walker *walker, Text classes) {
     Buffer *hints = &walker->buffers[BOX_HINTS];
-    size_t start = --hints->length; /* without the NUL */
+    size_t end = --hints->length, start = end; /* without the NUL */
     Text all;
-    while (start && hints->data[start - 1]) start--;
+    while (start && hints->data[start - 1] && end - start < MAX_CHAR_BYTES * MAX_HINT_CHARS) start--;
     all.start = hints->data + start;
     all.end = hints->data + hints->length;
-    if (count_chars(all) >= MAX_HINT_CHARS) {
+    if (end - start == MAX_CHAR_BYTES * MAX_HINT_CHARS || count_chars(all) >= MAX_HINT_CHARS) {
         hints->length++;
         return;
     }
@@ -757,6 +757,7 @@ static void open_element(Walker *walker, Node *node, int depth) {
         element->root_anchors = get_anchor_count(walker);
     }
     collect(walker, node, tag, &attributes, element);
+    element->is_in_script |= tag->special == SCRIPT;
     walker->elements.length += sizeof *element;
 }
 

@@ -14,6 +14,7 @@ from functools import partial
 from importlib import import_module
 from itertools import chain, islice
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,7 @@ class _Reader:
 
 
 _reader = _Reader()
+_loading = Lock()  # the library's settings must not change while another thread uses them
 
 
 def forget_library() -> None:
@@ -167,14 +169,20 @@ def hash_words(text: str, *, max_words: int) -> NDArray[np.uint64]:
 def load_library() -> ctypes.CDLL | None:
     """Load the library, unless it is loaded or cannot be used."""
     if _reader.library is None and _reader.problem is None:
-        try:
-            library, kept = _open_library()
-            _reader.kept.append(kept)
-            _check(library)
-            _reader.library = library
-        except _Unusable as error:
-            _reader.problem = str(error)
+        with _loading:
+            if _reader.library is None and _reader.problem is None:
+                _load()
     return _reader.library
+
+
+def _load() -> None:
+    try:
+        library, kept = _open_library()
+        _reader.kept.append(kept)
+        _check(library)
+        _reader.library = library
+    except _Unusable as error:
+        _reader.problem = str(error)
 
 
 def get_library_path() -> Path:

@@ -91,7 +91,7 @@ class RecordKind(IntEnum):
     META = 1  # content, name, http-equiv, property, "noscript" within noscript; only of elements with content
     LINK = 2  # href, rel, type; only of elements with href
     IMAGE = 3  # src, alt, content
-    SCRIPT = 4  # type and text of an inline script
+    SCRIPT = 4  # type and text of an inline script, with those inside it, as SVG allows
     BLANK = 5  # the id of an element that authors do not leave empty, but that is empty here
 
 
@@ -163,6 +163,7 @@ class _OpenElement:
     is_watched: bool = True
     is_in_noscript: bool = False
     is_in_svg: bool = False
+    is_in_script: bool = False
     own_box: int = -1
     has_mark: bool = False
     root_start: tuple[int, int] | None = None
@@ -266,6 +267,7 @@ class _Walker:
             outer.is_watched or number in self._watched,
             outer.is_in_noscript or tag == "noscript",
             outer.is_in_svg or tag == "svg",
+            outer.is_in_script,
         )
         if tag == "br":
             self._flush()
@@ -282,6 +284,7 @@ class _Walker:
             element.root_start = (self._all_chars, len(self.scan.anchors))
         if tag in _COLLECTED_TAGS:
             self._collect(node, tag, attributes, element)
+        element.is_in_script |= tag == "script"
         return element
 
     def _close(self, element: _OpenElement) -> None:
@@ -416,7 +419,7 @@ class _Walker:
                 self._add_record(RecordKind.IMAGE, attributes, "src", "alt", "content")
             case "link" | "meta" | "base" | "title" if self._is_compared(node):
                 self._collect_head(node, tag, attributes, element)
-            case "script" if "src" not in attributes and self._data_chars_left > 0:
+            case "script" if not element.is_in_script and "src" not in attributes and self._data_chars_left > 0:
                 text = node.text()[: self._data_chars_left]
                 self._data_chars_left -= len(text)
                 self._add_record(RecordKind.SCRIPT, attributes, "type", more=text)

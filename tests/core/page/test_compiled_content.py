@@ -184,9 +184,20 @@ def test_scores_of_a_hostile_page_are_equal(page: str) -> None:
     assert_equal_scores(scan_page(page), "a" * 500)
 
 
+@given(
+    st.lists(st.text("ab\xe9\u65e5", min_size=9, max_size=14), min_size=1, max_size=30),
+    st.text("ab\xe9\u65e5", max_size=60),
+)
+@settings(max_examples=60, deadline=None)
+def test_lines_in_the_title_are_found(lines: list[str], title: str) -> None:
+    scan = scan_page("<p>" + "<p>".join([*lines, title, title[5:20], title[-12:], title[:9]]))
+    assert_equal_scores(scan, title)
+
+
 @pytest.mark.parametrize(
     "changes",
     [
+        {"texts": [], "line_boxes": [], "line_chars": [], "line_link_chars": []},
         {"box_tags": ["", "html", "body", "x-y"]},
         {"box_parents": [0, 0, 1, 3]},
         {"box_parents": [0, 0, 1, -1]},
@@ -197,7 +208,7 @@ def test_scores_of_a_hostile_page_are_equal(page: str) -> None:
         {"box_flags": [0, 0, 0]},
         {"line_link_chars": []},
     ],
-    ids=["tag", "parent", "negative", "end", "box", "chars", "nul", "flags", "lengths"],
+    ids=["empty", "tag", "parent", "negative", "end", "box", "chars", "nul", "flags", "lengths"],
 )
 def test_library_leaves_scans_of_another_form_to_numpy(changes: dict[str, object]) -> None:
     scan = replace(scan_page("<p>x"), **changes)  # type: ignore[arg-type]

@@ -41,6 +41,10 @@ PAGES = {
     "<link rel='prev x' href=1 type=t><link rel=next><base><base href><base href=/b>",
     "titles": "<svg><title>a<b>c</b></title></svg><title>d</title><svg><title>e</title></svg>",
     "frames": "<iframe src=a href=b>x</iframe><iframe src=c></iframe><frame src=d><frameset><frame src=d></frameset>",
+    "nested scripts": "<svg><script type=a>x<script>y</script></script><script src=b><script>z</script></script>",
+    "long hints": "".join(
+        f"<pre id={hint}><code class=b></code></pre>" for hint in ("a" * 5000, "\u65e5" * 999, "\U0001f600" * 1000)
+    ),
     "scripts": "<script>a</script><script src=x>b</script><svg><script type=t>c<d>e</d></script></svg>",
     "blank": "<ul></ul><div id=a> <!-- x --> </div><div></div><table id=t></table><main>\xa0</main>"
     "<ol><!----></ol><p id=x></p>",
@@ -73,6 +77,16 @@ def test_scan_of_many_scripts_ends_at_the_same_character() -> None:
 
 def test_deep_page_is_scanned_without_recursion() -> None:
     assert_equal_scans("<div><b>" * 5000 + "x")
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "page",
+    ["<svg>" + "<script>" * 200_000, f"<pre id={'a' * 4_000_000}>" + "<code class=x></code>" * 50_000],
+    ids=["scripts", "hints"],
+)
+def test_hostile_page_is_scanned_in_linear_time(page: str) -> None:
+    assert compiled_scan.scan_tree(LexborHTMLParser(page)).box_tags
 
 
 def test_ignored_and_watched_elements_are_equal() -> None:
