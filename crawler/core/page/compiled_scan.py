@@ -168,11 +168,15 @@ def hash_words(text: str, *, max_words: int) -> NDArray[np.uint64]:
 
 def load_library() -> ctypes.CDLL | None:
     """Load the library, unless it is loaded or cannot be used."""
-    if _reader.library is None and _reader.problem is None:
+    if not _is_decided():
         with _loading:
-            if _reader.library is None and _reader.problem is None:
+            if not _is_decided():  # another thread may have loaded it
                 _load()
     return _reader.library
+
+
+def _is_decided() -> bool:
+    return _reader.library is not None or _reader.problem is not None
 
 
 def _load() -> None:
