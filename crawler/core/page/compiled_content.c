@@ -155,11 +155,12 @@ static void clear_table(const State *state) { clear(state->table, sizeof(int) <<
 /* ---- Texts ---- */
 
 typedef struct { u64 value; } __attribute__((packed)) Eight; /* eight bytes at any address */
+static u64 get_eight(const byte *at) { return ((const Eight *)(const void *)at)->value; }
 static const u64 ones = 0x0101010101010101ull;
 
 /* Return whether one of eight bytes has a value. */
 static int has_byte(const byte *at, byte value) {
-    u64 word = ((const Eight *)(const void *)at)->value ^ ones * value;
+    u64 word = get_eight(at) ^ ones * value;
     return ((word - ones) & ~word & ones << 7) != 0;
 }
 
@@ -184,7 +185,7 @@ static int is_continuation(byte each) { return (each & 0xC0) == 0x80; }
 static int count_chars(const byte *at, const byte *end) {
     int count = 0;
     for (; end - at >= 8; at += 8) {
-        u64 word = ((const Eight *)(const void *)at)->value;
+        u64 word = get_eight(at);
         count += 8 - (int)(((word >> 7 & ~word >> 6 & ones) * ones) >> 56);
     }
     while (at < end) count += !is_continuation(*at++);
@@ -395,15 +396,15 @@ static void ask(State *state, int line, int is_heading) {
     state->page->questions[2 * state->questions++] = 2 * line + is_heading;
 }
 
-/* Search the title for a text of at least two bytes, with the algorithm of Knuth, Morris and Pratt, since many lines
+/* Search the title for a text of at least eight bytes, with the algorithm of Knuth, Morris and Pratt, since many lines
    may be almost in it. */
 static int is_in_title(const Page *page, const byte *text, i64 length) {
     u16 borders[MAX_TITLE_BYTES]; /* of each start of the text: the length of its longest other start that ends it */
     const byte *at = page->title, *end = at + page->title_bytes;
     int found = 0, count = 1;
     if (length > page->title_bytes) return 0;
-    for (end--; at < end && (at[0] != text[0] || at[1] != text[1]);) at++; /* most texts end here */
-    if (at++ == end++) return 0;
+    while (end - at >= 8 && get_eight(at) != get_eight(text)) at++;
+    if (end - at++ < 8) return 0; /* as for most texts */
     for (borders[0] = 0; count < length; borders[count++] = (u16)found) {
         while (found && text[found] != text[count]) found = borders[found - 1];
         found += text[found] == text[count];
@@ -1030,7 +1031,7 @@ int load_content(const Settings *given) {
     int number;
     settings = given;
     if (given->max_short_chars > MAX_LINE || given->max_notice_chars > MAX_LINE) return 0;
-    if (given->max_name_chars > MAX_LINE) return 0;
+    if (given->max_name_chars > MAX_LINE || given->min_title_chars < 8) return 0;
     if (given->bits > BITS || given->bits + given->signs + 9 > 2 * BITS) return 0;
     for (number = 0; number < LISTS; number++) if (!load_list(number)) return 0;
     return 1;
