@@ -982,7 +982,7 @@ long long count_affordable_bytes(const byte *start, size_t length, long long max
             if (!(entry = find_name(&names, name))) return -1;
             if (is_closing) {
                 if (entry->count) open_name(entry, -1, &cost);
-            } else if (entry->flags & RAW) {
+            } else if (entry->flags & RAW && !cost.foreign) {
                 text.start = find_raw_end(text, name, &is_foreign);
                 if (is_foreign) return -1;
                 if (!text.start) break;

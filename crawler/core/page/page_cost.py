@@ -55,7 +55,7 @@ def count_affordable_chars(html: str) -> int:
                 opened[name] -= 1
                 depth -= 1
                 formatting -= name in FORMATTING_TAGS
-        elif name in _ENDS:
+        elif name in _ENDS and not (name and (opened["svg"] or opened["math"])):  # in drawings, tags in it are tags
             end = _ENDS[name].search(html, tag.end())
             if end is None:
                 break

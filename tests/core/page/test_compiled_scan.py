@@ -252,8 +252,14 @@ def test_affordable_part_of_any_page_is_equal(markup: str, more: str) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    ["<b>\xe9" * 40_000, "<p " + "a='>' " * 100_000, "<p>\xe9" * 250_000, "".join(f"<x{n}>" for n in range(7000))],
-    ids=["formatting", "attributes", "tags", "names"],
+    [
+        "<b>\xe9" * 40_000,
+        "<p " + "a='>' " * 100_000,
+        "<p>\xe9" * 250_000,
+        "".join(f"<x{n}>" for n in range(7000)),
+        "<svg>" + "<script>" * 9000,
+    ],
+    ids=["formatting", "attributes", "tags", "names", "drawing"],
 )
 def test_affordable_part_of_a_hostile_page_is_equal(page: str) -> None:
     assert compiled_scan.count_affordable_chars(page) == page_cost.count_affordable_chars(page) < len(page)
