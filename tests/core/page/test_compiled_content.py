@@ -215,15 +215,6 @@ def test_library_leaves_scans_of_another_form_to_numpy(changes: dict[str, object
     assert score_compiled(scan, "") is None
 
 
-@pytest.fixture
-def _forgotten() -> Iterator[None]:
-    """Let the library be loaded again before and after a test."""
-    compiled_scan.forget_library()
-    yield
-    choose_reader("")
-    compiled_scan.forget_library()
-
-
 @pytest.mark.usefixtures("_forgotten")
 def test_without_library_numpy_scores_pages() -> None:
     choose_reader("python")

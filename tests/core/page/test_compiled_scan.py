@@ -279,15 +279,6 @@ def test_hashes_end_at_the_maximum_number_of_words() -> None:
     assert len(compiled_scan.hash_words("a " * 200_000, max_words=100_000)) == 100_000
 
 
-@pytest.fixture
-def _forgotten() -> Iterator[None]:
-    """Let the library be loaded again before and after a test."""
-    compiled_scan.forget_library()
-    yield
-    choose_reader("")
-    compiled_scan.forget_library()
-
-
 @pytest.mark.usefixtures("_forgotten")
 def test_missing_library_leaves_pages_to_python() -> None:
     with patch.object(compiled_scan, "get_library_path", lambda: Path("missing.so")):
