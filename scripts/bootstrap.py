@@ -42,7 +42,7 @@ LOCKS = {  # by part, in the order of installation
     "docs": PROJECT / "requirements-docs.lock",
 }
 READER = PROJECT / "scripts" / "compile_reader.py"
-READER_SOURCES = tuple(PROJECT / "crawler" / "core" / "page" / f"compiled_{part}.c" for part in ("scan", "content"))
+READER_SOURCES = tuple((PROJECT / "crawler" / "core" / "page").rglob("*.c"))
 MIN_PYTHON = (3, 11)
 APT_SECONDS = 300  # so that a mirror that hangs does not block the setup
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")

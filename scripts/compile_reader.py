@@ -17,7 +17,10 @@ from importlib import import_module
 from pathlib import Path
 
 _FOLDER = Path(__file__).resolve().parent.parent / "crawler" / "core" / "page"
-SOURCES = (_FOLDER / "compiled_scan.c", _FOLDER / "compiled_content.c")  # the library is named after the first one
+SOURCES = (
+    _FOLDER / "compiled_scan.c",
+    _FOLDER / "main_content" / "compiled_scores.c",
+)  # the library is named after the first one
 OPTIONS = ("-shared", "-fPIC", "-O2", "-nostdlib")
 # Loops must not become calls of memset or memcpy, which are in libraries.
 CC_OPTIONS = ("-ffreestanding", "-fno-strict-aliasing", "-fno-stack-protector", "-fno-tree-loop-distribute-patterns")

@@ -8,7 +8,7 @@ from benchmarks.content.sets import CONTENT_TYPE, Page
 from crawler.core.page.charset import decode_body
 from crawler.core.page.content import extract_content
 from crawler.core.page.html import parse_html
-from crawler.core.page.main_content import build_content_text, choose_content
+from crawler.core.page.main_content.choice import build_content_text, choose_content
 from crawler.core.page.scan import PageScan, RecordKind, scan_tree
 from crawler.core.page.shared_lines import NO_SHARED_LINES, SharedLines
 

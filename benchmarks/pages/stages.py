@@ -26,7 +26,7 @@ from crawler.core.page.charset import decode_body
 from crawler.core.page.compiled_scan import count_affordable_chars, describe_reader, forget_library, scan_tree
 from crawler.core.page.content import extract_content
 from crawler.core.page.fingerprint import compute_digest, compute_fingerprint
-from crawler.core.page.main_content import build_content_text, choose_content
+from crawler.core.page.main_content.choice import build_content_text, choose_content
 from crawler.core.page.reader_choice import PYTHON, choose_reader
 from crawler.core.page.snapshot import Parsed
 from tests.engine.corpus import CorpusError

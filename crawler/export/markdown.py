@@ -11,7 +11,7 @@ import yaml
 from crawler.core.http.urls import Authority, Url, compute_page_key, get_authority
 from crawler.core.page import markdown_text
 from crawler.core.page.html import parse_html, resolve_base
-from crawler.core.page.main_content import add_headings, build_content_text, choose_content
+from crawler.core.page.main_content.choice import add_headings, build_content_text, choose_content
 from crawler.core.page.media_type import detect_kind
 from crawler.core.page.scan import PageScan
 from crawler.core.page.snapshot import list_lines

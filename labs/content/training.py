@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from crawler.core.page import main_content, main_content_weights
 from crawler.core.page.html import parse_html
-from crawler.core.page.main_content_context import CONTEXT_TABLES, compute_context
-from crawler.core.page.main_content_features import TABLES, Floats, Ints, LineFeatures, compute_features
-from crawler.core.page.main_content_hints import BIT_COUNT
-from crawler.core.page.page_type import MEASURE_COUNT, PageType, measure_page
+from crawler.core.page.main_content import choice, weights
+from crawler.core.page.main_content.context import CONTEXT_TABLES, compute_context
+from crawler.core.page.main_content.features import TABLES, Floats, Ints, LineFeatures, compute_features
+from crawler.core.page.main_content.hints import BIT_COUNT
+from crawler.core.page.main_content.page_type import MEASURE_COUNT, PageType, measure_page
 from crawler.core.page.scan import PageScan, RecordKind, scan_tree
 
 FOLDS = 5
@@ -35,7 +35,7 @@ LINE_EXPONENT = 0.7  # how the count of words of a line makes it count
 PAGE_WEIGHTS = {PageType.ARTICLE: 3.0, PageType.DOCUMENTATION: 1.5}  # most pages of the web are of these types
 MIN_LINES = 5  # of a page to learn from
 _WORD = re.compile(r"\w+")
-_TARGET = Path(main_content_weights.__file__)
+_TARGET = Path(weights.__file__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +243,7 @@ def validate(pages: Sequence[Page]) -> None:
             found = predict_type(types, page)
             is_product = found is PageType.PRODUCT
             likely = _predict_context(context, page, _predict_lines(lines, page), is_product=is_product)
-            threshold, _ = main_content.find_threshold(likely, page.features.chars)
+            threshold, _ = choice.find_threshold(likely, page.features.chars)
             text = " ".join([text for text, each in zip(page.scan.texts, likely, strict=True) if each >= threshold])
             figures.setdefault(page.page_type, []).append(compute_f1(text, page.truth))
             right += found == page.page_type

@@ -23,7 +23,8 @@ LOCKS = (
 )
 READER = (
     "scripts/compile_reader.py",
-    *(f"crawler/core/page/compiled_{part}.c" for part in ("scan", "content")),
+    "crawler/core/page/compiled_scan.c",
+    "crawler/core/page/main_content/compiled_scores.c",
 )
 NEEDED = ("pyproject.toml", *LOCKS, "README.md", "LICENSE", "scripts/bootstrap.py", "scripts/build_hook.py", *READER)
 BARE_PYTHON = getattr(sys, "_base_executable", sys.executable)

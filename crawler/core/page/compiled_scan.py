@@ -26,7 +26,10 @@ from crawler.core.page.reader_choice import PYTHON, VARIABLE, is_python_chosen
 from crawler.core.page.scan import PageScan, Pointer, Record, RecordKind
 
 _FOLDER = Path(__file__).parent
-SOURCES = (_FOLDER / "compiled_scan.c", _FOLDER / "compiled_content.c")  # as in scripts/compile_reader.py
+SOURCES = (
+    _FOLDER / "compiled_scan.c",
+    _FOLDER / "main_content" / "compiled_scores.c",
+)  # as in scripts/compile_reader.py
 
 _MODULES = ("selectolax.lexbor", "xxhash._xxhash")
 # In the order of `Functions` in compiled_scan.c.

@@ -10,7 +10,7 @@ from crawler.core.page.content import PageContent, extract_content, restore_line
 from crawler.core.page.document import DocumentReader, PickledAsCall
 from crawler.core.page.fingerprint import Fingerprint, compute_digest, compute_fingerprint
 from crawler.core.page.html import Markup, parse_html
-from crawler.core.page.main_content import build_content_text, choose_content
+from crawler.core.page.main_content.choice import build_content_text, choose_content
 from crawler.core.page.media_type import detect_kind
 from crawler.core.page.metadata import read_metadata
 from crawler.core.page.outline import BlockList, extract_blocks

@@ -1,4 +1,4 @@
-"""The compiled version of `main_content_scores.score_page`; see compiled_content.c.
+"""The compiled version of `scores.score_page`; see compiled_scores.c.
 
 It is in the same library as the compiled scan. Without that library, `score_page` computes the same with numpy.
 """
@@ -16,16 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crawler.core.page import main_content_context as context
-from crawler.core.page import main_content_features as features
-from crawler.core.page import main_content_hints as hints
-from crawler.core.page import main_content_scores as scores
-from crawler.core.page import main_content_weights as weights
-from crawler.core.page import page_type, scan
+from crawler.core.page import scan
 from crawler.core.page.compiled_scan import load_library
 from crawler.core.page.html import parse_html
-from crawler.core.page.main_content_features import Floats
-from crawler.core.page.main_content_scores import LineScores
+from crawler.core.page.main_content import context, features, hints, page_type, scores, weights
+from crawler.core.page.main_content.features import Floats
+from crawler.core.page.main_content.scores import LineScores
 from crawler.core.page.scan import PageScan
 
 _CHARACTERS = 0x2200  # the first characters, which the library knows
@@ -38,7 +34,7 @@ _TAG_NUMBERS = {tag: number for number, tag in enumerate(_TAGS)}
 _MAX_COUNT = 1 << 28  # of boxes or lines, so that the library's integers do not overflow
 _UNNAMED_TAGS = frozenset({"body", "html"})
 _WORD, _LETTER, _DIGIT, _STRIPPED, _END, _COLON, _CURRENCY, _SIGN_START = (1 << bit for bit in range(8))
-# In the order of `Settings` and `Page` in compiled_content.c.
+# In the order of `Settings` and `Page` in compiled_scores.c.
 _LISTS = (
     *("furniture_lines", "furniture_words", "notice_words", "copyright_signs", "months", "time_units", "currencies"),
     *("heading_starts", "part_words", "parts_of_words"),
@@ -134,7 +130,7 @@ _loading = Lock()  # the library's settings must not change while another thread
 
 
 def score_page(page: PageScan, title: str) -> LineScores:
-    """Do the same as `main_content_scores.score_page`, in a fraction of the time where there is a library."""
+    """Do the same as `scores.score_page`, in a fraction of the time where there is a library."""
     found = score_compiled(page, title)
     return scores.score_page(page, title) if found is None else found
 

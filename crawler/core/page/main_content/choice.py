@@ -13,11 +13,11 @@ from itertools import compress
 
 import numpy as np
 
-from crawler.core.page.compiled_content import score_page
 from crawler.core.page.document import collapse_spaces
 from crawler.core.page.fingerprint import hash_text
-from crawler.core.page.main_content_features import HEADING_LEVELS, Floats, Ints
-from crawler.core.page.page_type import PageType
+from crawler.core.page.main_content.compiled_scores import score_page
+from crawler.core.page.main_content.features import HEADING_LEVELS, Floats, Ints
+from crawler.core.page.main_content.page_type import PageType
 from crawler.core.page.scan import ALL_MARKS, BOILERPLATE, PREFORMATTED, PageScan, PointerKind
 from crawler.core.page.shared_lines import NO_SHARED_LINES, SharedLines
 

@@ -1,7 +1,7 @@
 /* The features and weights that choose the main content of a page, for each line of a scan.
 
-   main_content_features.py, main_content_context.py, main_content_hints.py and page_type.py are the references, and
-   their names are used here. compiled_content.py calls `read_page`, answers the questions about lines that only Python
+   main_content/features.py, main_content/context.py, main_content/hints.py and page_type.py are the references, and
+   their names are used here. compiled_scores.py calls `read_page`, answers the questions about lines that only Python
    can classify, and calls `score_page` and `score_context`. Like compiled_scan.c, with which it becomes one library,
    the file needs no header and no library. Python passes all tables, words and bounds in `Settings` and all memory, of
    which `count_work_bytes` tells the size. All loops are linear in the text, boxes and lines of a page, except that

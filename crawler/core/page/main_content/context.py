@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from crawler.core.page.main_content_features import (
+from crawler.core.page.main_content.features import (
     LINK_SHARES,
     PLACES,
     POSITIONS,
@@ -13,7 +13,7 @@ from crawler.core.page.main_content_features import (
     LineFeatures,
     accumulate,
 )
-from crawler.core.page.main_content_hints import KIND_COUNT
+from crawler.core.page.main_content.hints import KIND_COUNT
 
 LEVELS = 24  # classes of a probability; the tables join them in twos, threes, fours, sixes or eights
 NEAR_LINES, WIDE_LINES = 2, 8

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.core.page import main_content, main_content_hints
 from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.html import parse_html
-from crawler.core.page.main_content import MainContent, add_headings, build_content_text, choose_content
-from crawler.core.page.main_content_features import TABLES, compute_features, measure_boxes
-from crawler.core.page.page_type import PageType
+from crawler.core.page.main_content import choice, hints
+from crawler.core.page.main_content.choice import MainContent, add_headings, build_content_text, choose_content
+from crawler.core.page.main_content.features import TABLES, compute_features, measure_boxes
+from crawler.core.page.main_content.page_type import PageType
 from crawler.core.page.scan import PageScan, scan_tree
 from crawler.core.page.shared_lines import NO_SHARED_LINES, SharedLines
 
@@ -144,7 +144,7 @@ def test_confidence_is_high_for_an_article_and_low_for_a_page_of_links() -> None
 def test_uncertain_choice_takes_more_text() -> None:
     scan = scan_page(f"<div><h1>The lighthouse</h1><p>{PARAGRAPH}</p><p>About the lamp</p></div>{MENU}")
     lines = choose_content(scan, title="").lines
-    with patch.object(main_content, "MIN_CONFIDENCE", 1.1):
+    with patch.object(choice, "MIN_CONFIDENCE", 1.1):
         more = choose_content(scan, title="").lines
     assert set(lines) < set(more)
 
@@ -224,7 +224,7 @@ def test_any_page_has_a_valid_choice(body: str, title: str) -> None:
 )
 def test_steps_are_linear_in_boxes_and_lines(body: str) -> None:
     scan = scan_page(body)
-    with patch.object(main_content_hints, "_find_word", wraps=main_content_hints._find_word) as find:
+    with patch.object(hints, "_find_word", wraps=hints._find_word) as find:
         content = choose_content(scan, title="x")
     build_content_text(scan, content.lines)
     assert find.call_count <= len(scan.box_tags)

@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from crawler.core.page.main_content_features import Floats, LineFeatures
-from crawler.core.page.main_content_hints import BIT_COUNT, DATE, KIND_COUNT, NUMBER, PRICE, SENTENCE
+from crawler.core.page.main_content.features import Floats, LineFeatures
+from crawler.core.page.main_content.hints import BIT_COUNT, DATE, KIND_COUNT, NUMBER, PRICE, SENTENCE
 from crawler.core.page.scan import PageScan, RecordKind
 
 MAX_DATA_CHARS = 20_000  # of an inline script

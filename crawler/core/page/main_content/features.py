@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from crawler.core.page.main_content_hints import (
+from crawler.core.page.main_content.hints import (
     CONTENT_HEADING,
     FLAG_BITS,
     FURNITURE_BITS,

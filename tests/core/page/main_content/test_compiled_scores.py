@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from crawler.core.page import compiled_content, compiled_scan, main_content, main_content_hints, main_content_scores
-from crawler.core.page.compiled_content import score_compiled
+from crawler.core.page import compiled_scan
 from crawler.core.page.fingerprint import hash_text
-from crawler.core.page.main_content import choose_content
+from crawler.core.page.main_content import choice, compiled_scores, hints, scores
+from crawler.core.page.main_content.choice import choose_content
+from crawler.core.page.main_content.compiled_scores import score_compiled
 from crawler.core.page.reader_choice import choose_reader
 from crawler.core.page.scan import BLOCK_TAGS, PageScan, scan_tree
 from crawler.core.page.shared_lines import SharedLines
@@ -35,7 +36,7 @@ def scan_page(page: str) -> PageScan:
 def assert_equal_scores(scan: PageScan, title: str = "") -> None:
     if not scan.texts:
         return
-    found, wanted = score_compiled(scan, title), main_content_scores.score_page(scan, title)
+    found, wanted = score_compiled(scan, title), scores.score_page(scan, title)
     assert found is not None
     assert found.page_type is wanted.page_type
     assert found.chars.tolist() == wanted.chars.tolist()
@@ -46,7 +47,7 @@ def assert_equal_scores(scan: PageScan, title: str = "") -> None:
 
 def assert_equal_choices(scan: PageScan, title: str, shared: SharedLines) -> None:
     found = choose_content(scan, title=title, shared=shared)
-    with patch.object(main_content, "score_page", main_content_scores.score_page):
+    with patch.object(choice, "score_page", scores.score_page):
         wanted = choose_content(scan, title=title, shared=shared)
     assert (found.lines, found.page_type) == (wanted.lines, wanted.page_type)
     assert abs(found.confidence - wanted.confidence) < ROUNDING
@@ -93,7 +94,7 @@ def test_choices_are_equal_with_shared_lines(page: str, is_known: bool) -> None:
     assert_equal_choices(scan, "A title of the page", shared)
 
 
-_HINTS = vars(main_content_hints)
+_HINTS = vars(hints)
 _WORDS = [*_HINTS["FURNITURE_LINES"], *_HINTS["FURNITURE_WORDS"], *_HINTS["NOTICE_WORDS"], *_HINTS["PUNCTUATION"]]
 _WORDS += [
     *"\xa9$\u20ac_\xb2\xbd\u0663\u2028\u03a3",
@@ -155,7 +156,7 @@ def test_all_headings_that_end_the_content_are_found(name: str) -> None:
 
 
 def test_characters_are_described_as_python_does() -> None:
-    lower, flags = compiled_content._describe_characters()
+    lower, flags = compiled_scores._describe_characters()
     for number, small in enumerate(lower.tolist()):
         each = chr(number)
         assert not small or (chr(small) == each.lower() and (each == " " or not each.isspace()))
@@ -219,12 +220,12 @@ def test_library_leaves_scans_of_another_form_to_numpy(changes: dict[str, object
 def test_without_library_numpy_scores_pages() -> None:
     choose_reader("python")
     assert score_compiled(scan_page("<p>x"), "") is None
-    assert compiled_content.score_page(scan_page("<p>x"), "").likely.shape == (1,)
+    assert compiled_scores.score_page(scan_page("<p>x"), "").likely.shape == (1,)
 
 
 @pytest.mark.usefixtures("_forgotten")
 def test_library_that_scores_differently_is_not_used() -> None:
-    with patch.object(compiled_content, "_COUNTS", compiled_content._COUNTS | {"min_region_lines": 2}):
+    with patch.object(compiled_scores, "_COUNTS", compiled_scores._COUNTS | {"min_region_lines": 2}):
         assert score_compiled(scan_page("<p>x"), "") is None
     compiled_scan.forget_library()
     assert score_compiled(scan_page("<p>x"), "") is not None

@@ -1,6 +1,6 @@
 """The probability of each line of a page that it is main content, and the type of the page.
 
-compiled_content.c computes the same in a fraction of the time.
+compiled_scores.c computes the same in a fraction of the time.
 """
 
 from collections.abc import Callable
@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crawler.core.page.main_content_context import CONTEXT_TABLES, compute_context
-from crawler.core.page.main_content_features import TABLES, Floats, Ints, LineFeatures, compute_features
-from crawler.core.page.main_content_weights import (
+from crawler.core.page.main_content.context import CONTEXT_TABLES, compute_context
+from crawler.core.page.main_content.features import TABLES, Floats, Ints, LineFeatures, compute_features
+from crawler.core.page.main_content.page_type import PageType, measure_page
+from crawler.core.page.main_content.weights import (
     BIT_WEIGHTS,
     CONTEXT_INTERCEPT,
     CONTEXT_WEIGHTS,
@@ -19,7 +20,6 @@ from crawler.core.page.main_content_weights import (
     TYPE_WEIGHTS,
     WEIGHTS,
 )
-from crawler.core.page.page_type import PageType, measure_page
 from crawler.core.page.scan import PageScan
 
 TABLE_WEIGHTS, CONTEXT_TABLE_WEIGHTS = np.concatenate(WEIGHTS), np.concatenate(CONTEXT_WEIGHTS)
