@@ -47,7 +47,7 @@ class PageContent(PickledAsCall):
     noindex, nofollow: the page's directives, from its head or its HTTP header.
     html_end, has_password_field: for web pages; CLOSED and False for other bodies.
     script_signs: the signs that scripts write a part of the page.
-    reading: the content text, what a reader would call the page, for search and export (core/page/main_content/choice.py).
+    reading: the content text, what a reader would call the page, for search and export; see main_content.
     confidence: how certain the choice of that content is, 0 to 1; 1 for bodies that are not web pages.
     line_ranges: the lines of the scan that are the content: first, end, first, end, and so on.
     metadata: what the page says about itself, see `read_metadata`.
