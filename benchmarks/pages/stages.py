@@ -21,14 +21,14 @@ from benchmarks.harness.machine import described
 from benchmarks.harness.table import table
 from benchmarks.pages.documents import documents
 from crawler.core.http.urls import Url
-from crawler.core.novelty import parse_with_sample, sample_text
 from crawler.core.page.charset import decode_body
 from crawler.core.page.compiled_scan import count_affordable_chars, describe_reader, forget_library, scan_tree
 from crawler.core.page.content import extract_content
-from crawler.core.page.fingerprint import compute_digest, compute_fingerprint
+from crawler.core.page.fingerprint import compute_digest, compute_fingerprint, read_words
 from crawler.core.page.main_content.choice import build_content_text, choose_content
 from crawler.core.page.reader_choice import PYTHON, choose_reader
-from crawler.core.page.snapshot import Parsed
+from crawler.core.page.sample import sample_words
+from crawler.core.page.snapshot import Parsed, parse_body
 from tests.engine.corpus import CorpusError
 
 PACKAGES: Mapping[str, str] = {"14 kB": "postgresql-doc-15", "100 kB": "python3.11-doc"}
@@ -44,7 +44,7 @@ class Page:
     body: bytes = field(repr=False)
 
     def parse(self, *, with_blocks: bool) -> Parsed:
-        return parse_with_sample(self.body, url=PAGE_URL, content_type=CONTENT_TYPE, with_blocks=with_blocks)
+        return parse_body(self.body, url=PAGE_URL, content_type=CONTENT_TYPE, with_blocks=with_blocks)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -120,6 +120,7 @@ def build_stages(page: Page) -> Iterator[tuple[str, Callable[[], object]]]:
     tree = LexborHTMLParser(source[: count_affordable_chars(source)])
     scan = scan_tree(tree)
     content = extract_content(page.body, url=PAGE_URL, content_type=CONTENT_TYPE)
+    words = read_words(content.main)
     text = "\n".join((content.title, content.text, content.images_and_meta, *content.links))
     yield "decode", lambda: decode_body(page.body, CONTENT_TYPE, "html")
     yield "affordability", lambda: count_affordable_chars(source)
@@ -128,7 +129,7 @@ def build_stages(page: Page) -> Iterator[tuple[str, Callable[[], object]]]:
     yield "scan", lambda: scan_tree(tree)
     yield "content choice", lambda: build_content_text(scan, choose_content(scan, title=content.title).lines)
     yield "fingerprint", lambda: compute_fingerprint(content.main)
-    yield "sample", lambda: sample_text(content, page.body, url=PAGE_URL)
+    yield "sample", lambda: sample_words(words, page.body, url=PAGE_URL)
     yield "digests", lambda: (compute_digest(page.body), compute_digest(text.encode()))
     yield "all, without blocks", lambda: page.parse(with_blocks=False)
     yield "all, with blocks", lambda: page.parse(with_blocks=True)

@@ -1,26 +1,20 @@
 """Novelty: whether new pages of a URL template still have new text, or the template is a crawler trap.
 
-A template, such as /blog/#/*, stands for all URLs of the same form (`derive_template`). `sample_text` takes a few
-hashes of a page's text. `NoveltyMemory` measures which share of them is new, and learns which query parameters do not
-change the page. `is_unproductive` decides whether a template's pages contain hardly anything new. Of the other packages
-of core, this module uses core/http and core/page.
+A template, such as /blog/#/*, stands for all URLs of the same form (`derive_template`). `NoveltyMemory` measures which
+share of the hashes in a page's sample (core/page/sample.py) is new, and learns which query parameters do not change the
+page. `is_unproductive` decides whether a template's pages contain hardly anything new. Of the other packages of core,
+this module uses core/http and core/page.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-import numpy as np
-
 from crawler.core.http.urls import Url
-from crawler.core.page.content import PageContent
-from crawler.core.page.fingerprint import compute_digest, hash_text, mix_shingles
-from crawler.core.page.snapshot import Parsed, parse_body
-from crawler.core.page.text_words import hash_each, split_text_words
+from crawler.core.page.fingerprint import hash_text
+from crawler.core.page.sample import Sample
 
 HORIZON = 100.0  # number of further visits after which a visit counts 37%
 DEFERRED_VISITS = 5.0  # the same for a deferred template, so that two pages with new text resume it
@@ -42,18 +36,6 @@ MIN_NEW_SHARE = 0.1  # if less of the text of such pages is new, the parameter i
 MAX_REPEATS = 2  # of one folder in a path; real sites hardly have a folder three times
 MIN_SLASHES = 2 + 1 + MAX_REPEATS + 1  # "//", one after the host, and one after each of MAX_REPEATS + 1 folders
 MAX_URL_PARAMETERS = 8  # a URL with more is not compared with others
-
-SAMPLE_SIZE = 8  # hashes per page: the share of new ones has steps of an eighth, which suffices over many pages
-MAX_WORDS = 500  # after which no further lines are read; the beginning shows whether a text is known
-MAX_CHARS = 20_000  # of the text that is read
-LINE_END = [b"\n", b"\n"]  # so that no shingle spans two lines
-WILDCARD_WORD = b"0"  # replaces a word that distinguishes pages without adding content
-
-Sample = tuple[int, ...]  # 32 bits each, distinct; never empty
-
-TO_32_BITS = np.uint64(32)
-_URL_WORD = re.compile(r"\w+")
-_DIGIT = re.compile(rb"[0-9]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,35 +206,6 @@ class NoveltyMemory:
 
 def _hash_url(url: str) -> int:
     return hash_text(url) >> 32
-
-
-def sample_text(content: PageContent, body: bytes, *, url: Url) -> Sample:
-    """Return the SAMPLE_SIZE smallest hashes of the three-word shingles of a text's start, or a hash of the bytes.
-
-    The latter is for a body without text. No shingle spans two lines, so the same lines in another order are not new.
-    Words with a digit, and the words of the page's own URL, are replaced by a wildcard, because each page of a calendar
-    names another day, and "/x was not found" another URL.
-    """
-    url_words = {word.encode("utf-8", "surrogatepass") for word in _URL_WORD.findall(url.lower())}
-    words = list(LINE_END)
-    for line in content.main[:MAX_CHARS].split("\n"):
-        words += [
-            WILDCARD_WORD if word in url_words or (not word.isalpha() and _DIGIT.search(word)) else word
-            for word in split_text_words(line)
-        ]
-        words += LINE_END
-        if len(words) >= MAX_WORDS:
-            break
-    if len(words) == 2 * len(LINE_END):
-        return (int.from_bytes(compute_digest(body)[:4], "big"),)
-    hashes = (mix_shingles(hash_each(words)) >> TO_32_BITS).tolist()
-    return tuple(sorted(set(hashes))[:SAMPLE_SIZE])
-
-
-def parse_with_sample(body: bytes, *, url: Url, **options: Any) -> Parsed:
-    """Parse a body and take its sample, in one call of the process pool. options: passed on to `parse_body`."""
-    parsed = parse_body(body, url=url, **options)
-    return replace(parsed, sample=sample_text(parsed.content, body, url=url))
 
 
 def has_repeated_folders(url: Url) -> bool:

@@ -15,7 +15,6 @@ import pytest
 
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
-from crawler.core.novelty import sample_text
 from crawler.core.page.selectors import View
 from crawler.core.page.snapshot import parse_body
 from crawler.core.page_rules import PageRule, PageRules
@@ -224,24 +223,6 @@ async def test_who_is_cancelled_while_it_waits_leaves_no_share_behind() -> None:
             await waiting
     async with asyncio.timeout(5), shares.share("c", 1):
         pass
-
-
-async def test_a_sample_that_a_process_takes_is_what_would_be_taken_here() -> None:
-    body = b"<p>Some words of room 12 that say a few things<p>and a few more"
-    async with ParserPool(1, inline_bodies=0) as readers:
-        await domain(readers).parse(answer(body), URL)
-        async with asyncio.timeout(60):
-            while not readers.pids:
-                await asyncio.sleep(0.01)
-        found, plain = (
-            await domain(readers).parse(answer(body), URL, with_sample=True),
-            await domain(readers).parse(answer(body), URL),
-        )
-
-    assert found is not None
-    assert found.sample == sample_text(found.content, body, url=URL)
-    assert plain is not None
-    assert plain.sample == ()
 
 
 @pytest.mark.parametrize("few", [0, 100], ids=["in a process", "here"])

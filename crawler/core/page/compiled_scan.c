@@ -52,6 +52,7 @@ enum { BLOCK = 1, HIDDEN = 2, BOILERPLATE_TAG = 4, CONTENT_TAG = 8, PREFORMATTED
 enum { FILLED = 32, FILLED_WITH_ID = 64 };
 enum { BOILERPLATE = 1, CONTENT = 2, PREFORMATTED = 4 };
 enum { PASSWORD_FIELD = 1, EMPTY_ROOT = 2, NOSCRIPT_MESSAGE = 4, PLACEHOLDER = 8 };
+enum { STARTS_LINE = 1, HAS_DIGIT = 2 }; /* the marks of a word */
 enum { LINK, TRANSLATION, IMAGE };
 enum { TITLE_RECORD, META_RECORD, LINK_RECORD, IMAGE_RECORD, SCRIPT_RECORD, BLANK_RECORD };
 enum { FORMATTING = 1, SHALLOW = 2, RAW = 4, FOREIGN = 8 };
@@ -1019,18 +1020,23 @@ static int is_in_word(byte each) {
     return each >= 0x80 || is_letter(each) || (each >= '0' && each <= '9') || each == '_';
 }
 
-/* Write the hash of each word of a text; return how many there are, at most `max_words`. */
-size_t hash_words(const byte *at, size_t length, u64 *hashes, size_t max_words) {
+/* Write the hash and the marks of each word of a text; return how many there are, at most `max_words`. */
+size_t hash_words(const byte *at, size_t length, u64 *hashes, byte *marks, size_t max_words) {
     const byte *end = at + length;
     size_t count = 0;
+    int mark = STARTS_LINE;
     while (count < max_words) {
         const byte *word;
-        while (at < end && !is_in_word(*at)) at++;
+        for (; at < end && !is_in_word(*at); at++)
+            if (*at == '\n') mark = STARTS_LINE;
         if (at == end) break;
         word = at;
         if (is_unspaced(at, end)) at += 3;
-        else while (at < end && is_in_word(*at) && !is_unspaced(at, end)) at++;
+        else for (; at < end && is_in_word(*at) && !is_unspaced(at, end); at++)
+            if (*at >= '0' && *at <= '9') mark |= HAS_DIGIT;
+        marks[count] = (byte)mark;
         hashes[count++] = call->hash(word, (size_t)(at - word));
+        mark = 0;
     }
     return count;
 }

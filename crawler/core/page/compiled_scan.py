@@ -18,12 +18,12 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from selectolax.lexbor import LexborHTMLParser
 
 from crawler.core.page import page_cost, scan, text_words
 from crawler.core.page.reader_choice import PYTHON, VARIABLE, is_python_chosen
 from crawler.core.page.scan import PageScan, Pointer, Record, RecordKind
+from crawler.core.page.text_words import WordHashes
 
 _FOLDER = Path(__file__).parent
 SOURCES = (
@@ -158,15 +158,17 @@ def count_affordable_chars(source: str) -> int:
     return len(source) if count == len(data) else len(data[:count].decode("utf-8", "surrogatepass"))
 
 
-def hash_words(text: str, *, max_words: int) -> NDArray[np.uint64]:
-    """Return the 64-bit hash of each of the first words of a text; for the words, see `split_text_words`."""
+def hash_words(text: str, *, max_words: int) -> WordHashes:
+    """Do the same as `text_words.hash_text_words`."""
     library = load_library()
     if library is None:
-        return text_words.hash_each(text_words.split_text_words(text)[:max_words])
+        return text_words.hash_text_words(text, max_words=max_words)
     text = text.lower()
     data = (text if text.isascii() else text_words.NON_ASCII_SEPARATOR.sub(" ", text)).encode()
-    hashes = np.empty(min(len(data) // 2 + 1, max_words), dtype=np.uint64)
-    return hashes[: library.hash_words(data, len(data), hashes.ctypes.data, len(hashes))]
+    most = min(len(data) // 2 + 1, max_words)
+    hashes, marks = np.empty(most, dtype=np.uint64), np.empty(most, dtype=np.uint8)
+    count = library.hash_words(data, len(data), hashes.ctypes.data, marks.ctypes.data, most)
+    return WordHashes(hashes[:count], marks[:count])
 
 
 def load_library() -> ctypes.CDLL | None:
@@ -251,7 +253,7 @@ def _declare(library: ctypes.CDLL) -> None:
     library.free_scan.restype = None
     library.count_affordable_bytes.argtypes = (ctypes.c_char_p, size, number)
     library.count_affordable_bytes.restype = number
-    library.hash_words.argtypes = (ctypes.c_char_p, size, address, size)
+    library.hash_words.argtypes = (ctypes.c_char_p, size, address, address, size)
     library.hash_words.restype = size
 
 

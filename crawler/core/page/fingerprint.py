@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
 from crawler.core.page.compiled_scan import hash_words
+from crawler.core.page.text_words import WordHashes
 
 with warnings.catch_warnings(action="ignore", category=SyntaxWarning):  # of invalid escapes in simhash
     from simhash import Simhash
@@ -23,19 +24,24 @@ MAX_WORDS = 100_000  # hashing them takes 30 ms; further words do not count towa
 MAX_BYTE = 255
 
 
-def compute_fingerprint(text: str) -> Fingerprint | None:
+def read_words(text: str) -> WordHashes:
+    """Return the hashes of the words of a text that count toward its fingerprint."""
+    return hash_words(text[:MAX_CHARS], max_words=MAX_WORDS)
+
+
+def compute_fingerprint(text: str, words: WordHashes | None = None) -> Fingerprint | None:
     """Return the SimHash of a text's three-word shingles, weighted by frequency; None for an empty or blank text.
 
     Similar texts have fingerprints that differ in few bits. Case, whitespace and punctuation do not count, unless there
-    is only punctuation. Source: Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002.
+    is only punctuation. words: the words of the text, if they are known.
+    Source: Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002.
     """
-    text = text[:MAX_CHARS]
-    words = hash_words(text, max_words=MAX_WORDS)
-    if not len(words):
-        words = np.array([hash_text(word) for word in text.split()[:MAX_WORDS]], dtype=np.uint64)
-    if not len(words):
+    hashes = (read_words(text) if words is None else words).hashes
+    if not len(hashes):
+        hashes = np.array([hash_text(word) for word in text[:MAX_CHARS].split()[:MAX_WORDS]], dtype=np.uint64)
+    if not len(hashes):
         return None
-    hashes = mix_shingles(words)
+    hashes = mix_shingles(hashes)
     return Fingerprint(int.from_bytes(np.packbits(_count_set_bits(hashes) > len(hashes) / 2).tobytes()))
 
 

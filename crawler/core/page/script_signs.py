@@ -15,6 +15,7 @@ from crawler.core.page.scan import EMPTY_ROOT, NOSCRIPT_MESSAGE, PLACEHOLDER, Pa
 MAX_SHELL_CHARS = 200  # of main text; in a page with more, scripts are not expected to write all of it
 MIN_TEXT_SHARE = 0.01  # of the HTML's characters; a page with less text is mostly code and data
 MIN_DATA_LINKS = 3  # paths in the page's data (its inline scripts) that are not among its links
+MAX_BLANK_CHARS = 200  # of whitespace in an empty custom element
 MAX_DATA_LINKS = 100  # about how many paths are collected from one page's data
 
 
@@ -35,15 +36,15 @@ _SCRIPT = re.compile(
     rb"""|<(?:body|svg|img|iframe|link)(?=\s)[^>]{0,300}?\son(?:load|error)\s*=""",
     re.IGNORECASE,
 )
-_CUSTOM_ELEMENT = re.compile(r">\s*</[a-z][a-z0-9]*-")
+_CUSTOM_ELEMENT_END = re.compile(r"</[a-z][a-z0-9]*-")
 _NO_CONTENT = re.compile(  # ids of elements that authors leave empty
     r"(?:^|[-_])(?:ads?|banner|modal|dialog|overlay|popup|tooltip|toast|portal|cookie|consent|gdpr|chat|fb-root|top"
     r"|clear|spacer|anchor|map|player|captcha|recaptcha|tracking|pixel|backdrop|lightbox|sidebar|nav|menu)s?\d*(?:$|[-_])"
 )
 _WAIT = re.compile(
-    r"(?m)^(?:[Ll]oading|[Pp]lease wait|Wird geladen|Chargement|Cargando|Caricamento|Carregando|Laden|Загрузка"
+    r"\n(?:[Ll]oading|[Pp]lease wait|Wird geladen|Chargement|Cargando|Caricamento|Carregando|Laden|Загрузка"
     r"|読み込み中|加载中)"
-    r"(?: ?[.…]+(?: ?[Pp]lease wait[.…]*)?)?$"
+    r"(?: ?[.…]+(?: ?[Pp]lease wait[.…]*)?)?\n"
 )
 _TEMPLATE_SYNTAX = re.compile(r"\{\{\s*[\w.$]+[^{}]*\}\}")
 # A quoted path of a page in JSON or scripts; slashes may be escaped.
@@ -79,14 +80,17 @@ def find_script_signs(
 
 
 def _has_empty_element(markup: Markup) -> bool:
-    if markup.scan.signs & EMPTY_ROOT or _CUSTOM_ELEMENT.search(markup.source):
+    source = markup.source
+    ends = (end.start() for end in _CUSTOM_ELEMENT_END.finditer(source))
+    before = (source[max(0, end - MAX_BLANK_CHARS) : end] for end in ends)
+    if markup.scan.signs & EMPTY_ROOT or any(each.rstrip().endswith(">") for each in before):
         return True
     ids = (values[0].lower() for kind, values in markup.scan.records if kind == RecordKind.BLANK)
     return any(not _NO_CONTENT.search(each) for each in ids)
 
 
 def _has_placeholder(scan: PageScan, main: str) -> bool:
-    return bool(scan.signs & PLACEHOLDER or _WAIT.search(main) or _TEMPLATE_SYNTAX.search(main))
+    return bool(scan.signs & PLACEHOLDER or _WAIT.search(f"\n{main}\n") or _TEMPLATE_SYNTAX.search(main))
 
 
 def _has_links_in_data(scan: PageScan, links: Iterable[Url], base: Url) -> bool:

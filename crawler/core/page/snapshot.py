@@ -1,5 +1,6 @@
 """Versions of a page: the digests used to compare them, and the Snapshot with the content."""
 
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -8,12 +9,13 @@ from typing import Any
 from crawler.core.http.urls import Url
 from crawler.core.page.content import PageContent, extract_content, restore_line_breaks
 from crawler.core.page.document import DocumentReader, PickledAsCall
-from crawler.core.page.fingerprint import Fingerprint, compute_digest, compute_fingerprint
+from crawler.core.page.fingerprint import Fingerprint, compute_digest, compute_fingerprint, read_words
 from crawler.core.page.html import Markup, parse_html
 from crawler.core.page.main_content.choice import build_content_text, choose_content
 from crawler.core.page.media_type import detect_kind
 from crawler.core.page.metadata import read_metadata
 from crawler.core.page.outline import BlockList, extract_blocks
+from crawler.core.page.sample import Sample, sample_words
 from crawler.core.page.selectors import FULL_VIEW, View
 from crawler.core.page.shared_lines import NO_SHARED_LINES, SharedLines
 
@@ -85,13 +87,13 @@ class Parsed(PickledAsCall):
     """A parsed body: its content and digests. The version's number is 0, because it is not assigned yet.
 
     content: without text and images_and_meta; only their digests are needed.
-    blocks: empty if not requested.  sample: a few hashes of the text (see sample_text in core/novelty.py), or empty.
+    blocks: empty if not requested.
     """
 
     content: PageContent
     version: Version
     blocks: BlockList = field(default=(), repr=False)
-    sample: tuple[int, ...] = field(default=(), repr=False)
+    sample: Sample = field(default=(), repr=False)
 
 
 def parse_body(
@@ -116,22 +118,25 @@ def parse_body(
     read = partial(extract_content, body, url=url, content_type=content_type, markup=markup, reader=reader)
     header_fields = header_fields or HeaderFields()
     content = read(robots_tag=header_fields.robots_tag, refresh=header_fields.refresh)
-    # The number of words on each line; single spaces separate words.
-    shape = " ".join([str(line.count(" ") + 1 if line else 0) for line in content.text.split("\n")])
+    # The number of spaces on each line, each of which separates two words.
+    shape = array("I", [line.count(" ") for line in content.text.split("\n")]).tobytes()
+    words = read_words(content.main)
     text = "\n".join((content.title, content.text, content.images_and_meta, *content.links))
     version = Version(
         number=0,
         body_digest=compute_digest(body),
         text_digest=compute_digest(text.encode()),
         main_digest=compute_digest(f"{content.title}\n{content.main}".encode()),
-        shape_digest=compute_digest(shape.encode()),
-        fingerprint=compute_fingerprint(content.main),
+        shape_digest=compute_digest(shape),
+        fingerprint=compute_fingerprint(content.main, words),
     )
     split = partial(extract_blocks, body, content, url=url, content_type=content_type, markup=markup, reader=reader)
     blocks = split(view=view) if with_blocks else ()
     if markup is not None:
-        return Parsed(_add_reading(content, markup, shared), version, blocks)
-    return Parsed(replace(content, text="", images_and_meta="", reading=content.main), version, blocks)
+        complete = _add_reading(content, markup, shared)
+    else:
+        complete = replace(content, text="", images_and_meta="", reading=content.main)
+    return Parsed(complete, version, blocks, sample_words(words, body, url=url))
 
 
 def _add_reading(content: PageContent, markup: Markup, shared: SharedLines) -> PageContent:

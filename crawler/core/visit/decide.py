@@ -20,7 +20,6 @@ from crawler.core.http.response import Fetched, NotModified, Response, Unreached
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.noise.second_fetch import find_hidden_blocks, needs_test
 from crawler.core.noise.words import select_numbers
-from crawler.core.novelty import sample_text
 from crawler.core.page.fingerprint import compute_digest
 from crawler.core.page.outline import Block, get_left_out_hash
 from crawler.core.page.snapshot import HeaderFields, Parsed, Version, build_snapshot, parse_body
@@ -351,7 +350,7 @@ def _build_parsed_visit(
         mask=None if is_mask_frozen else _update_mask(target, parsed, comparison, now=now, knowledge=knowledge),
         verdict_inputs=VerdictInputs(response, parsed, baseline) if changed and baseline else None,
         signals=signals,
-        sample=parsed.sample or sample_text(content, response.body, url=target.url) if before is None else None,
+        sample=parsed.sample if before is None else None,
     )
 
 

@@ -19,10 +19,10 @@ from crawler.core.http.response import (
 )
 from crawler.core.http.robots import RobotsRules
 from crawler.core.http.urls import Authority, ExclusionReason, PageKey, Scope, Url
-from crawler.core.novelty import Sample
 from crawler.core.page.content import HtmlEnd
 from crawler.core.page.lists.url_list import ListKind
 from crawler.core.page.outline import BlockList
+from crawler.core.page.sample import Sample
 from crawler.core.page.snapshot import Parsed, Snapshot, Version
 from crawler.core.rendering.memory import NO_RENDERS, RenderMemory
 from crawler.core.rendering.outcome import NO_RENDERING, RenderRecord

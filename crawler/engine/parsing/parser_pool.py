@@ -17,7 +17,6 @@ from typing import Self, TypeVar, cast
 from crawler.core.change.boilerplate import Boilerplate
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
-from crawler.core.novelty import parse_with_sample
 from crawler.core.page.lists.url_list import UrlList, read_url_list
 from crawler.core.page.media_type import detect_kind
 from crawler.core.page.outline import BlockList, extract_blocks
@@ -305,16 +304,11 @@ class DomainParser:
         if boilerplate.total_visits > RELEARNED_GROWTH * self._shared_lines.pages:
             self._shared_lines = boilerplate.list_shared_lines()
 
-    async def parse(
-        self, response: Fetched, url: Url, *, with_blocks: bool = True, with_sample: bool = False
-    ) -> Parsed | None:
-        """Parse a body.
-
-        with_blocks: include its blocks.  with_sample: include the text sample that shows whether its content is new.
-        """
+    async def parse(self, response: Fetched, url: Url, *, with_blocks: bool = True) -> Parsed | None:
+        """Parse a body. with_blocks: include its blocks."""
         view = self.build_view(url)
         call = partial(
-            parse_with_sample if with_sample else parse_body,
+            parse_body,
             response.body,
             url=url,
             content_type=response.content_type,

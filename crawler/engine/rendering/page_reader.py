@@ -91,8 +91,9 @@ class PageReader:
         has_new_body = needs_parsing(target, response)
         if not 200 <= response.status < 300:
             return _build_unrendered(response, None)
-        is_html = detect_kind(response.body, response.content_type) == "html"
-        choice = self._choose_rendering(target, response, None, knowledge) if is_html else RenderChoice.NO_SCRIPTS
+        is_html, choice = detect_kind(response.body, response.content_type) == "html", RenderChoice.NO_SCRIPTS
+        if is_html and (not has_new_body or _is_rendered(target)):
+            choice = self._choose_rendering(target, response, None, knowledge)
         if choice is RenderChoice.NO_BROWSER and _is_rendered(target):
             return replace(_build_unrendered(response, None, choice=choice), failure=RenderFailure.NO_BROWSER)
         template = derive_template(target.url)
@@ -100,8 +101,7 @@ class PageReader:
         if not has_new_body and not choice.is_rendered and not (is_html and is_requested):
             return _build_unrendered(response, None, choice=choice if choice in _FIXED_CHOICES else None)
         self.parser.learn_shared_lines(knowledge.mask.boilerplate)
-        with_blocks, is_first = needs_blocks(target, knowledge), target.version is None
-        plain = await self.parser.parse(response, target.url, with_blocks=with_blocks, with_sample=is_first)
+        plain = await self.parser.parse(response, target.url, with_blocks=needs_blocks(target, knowledge))
         if plain is None:
             return replace(_build_unrendered(response, None), is_readable=False)
         new_plain = plain if has_new_body else None
@@ -215,7 +215,7 @@ class PageReader:
     async def _parse_rendered(self, target: Target, fetched: Fetched, page: Rendered) -> tuple[Fetched, Parsed | None]:
         """Return the response with the rendered body, and the parsed page."""
         response = replace(fetched, body=_build_body(page, target.url), content_type="text/html; charset=utf-8")
-        parsed = await self.parser.parse(response, target.url, with_blocks=True, with_sample=target.version is None)
+        parsed = await self.parser.parse(response, target.url)
         if parsed is None:
             return response, None
         return response, replace(parsed, version=replace(parsed.version, is_rendered=True))

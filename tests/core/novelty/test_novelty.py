@@ -10,7 +10,6 @@ from crawler.core.novelty import (
     RETRY_INTERVAL,
     NoveltyEvidence,
     NoveltyMemory,
-    Sample,
     SeenHashes,
     TemplateNovelty,
     compute_next_time,
@@ -18,17 +17,17 @@ from crawler.core.novelty import (
     get_section,
     has_repeated_folders,
     is_unproductive,
-    parse_with_sample,
-    sample_text,
 )
-from crawler.core.page.content import PageContent
+from crawler.core.page.fingerprint import read_words
+from crawler.core.page.sample import Sample, sample_words
+from crawler.core.page.snapshot import parse_body
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 URL = Url("http://a.test/page/")
 
 
 def sample(text: str, url: str = URL, body: bytes = b"body") -> Sample:
-    return sample_text(PageContent(main=text), body, url=Url(url))
+    return sample_words(read_words(text), body, url=Url(url))
 
 
 def test_numbers_and_words_of_the_url_are_not_new() -> None:
@@ -38,11 +37,11 @@ def test_numbers_and_words_of_the_url_are_not_new() -> None:
     assert one == other
 
 
-def test_sample_during_parsing_equals_later_sample() -> None:
+def test_sample_is_of_the_main_text() -> None:
     body = b"<title>A</title><nav>Menu of all</nav><p>Some words of room 12 that say a few things<p>and a few more"
-    parsed = parse_with_sample(body, url=URL, content_type="text/html")
+    parsed = parse_body(body, url=URL, content_type="text/html")
 
-    assert parsed.sample == sample_text(parsed.content, body, url=URL)
+    assert parsed.sample == sample("Some words of room 12 that say a few things\nand a few more")
     assert len(parsed.sample) > 4
 
 

@@ -13,7 +13,7 @@ from xxhash import xxh3_64_intdigest
 
 from crawler.core.page import compiled_scan, page_cost, scan
 from crawler.core.page.reader_choice import choose_reader
-from crawler.core.page.text_words import split_text_words
+from crawler.core.page.text_words import hash_text_words, split_text_words
 
 if "compiled" not in compiled_scan.describe_reader():
     pytest.skip(f"no compiled scan: {compiled_scan.describe_reader()}", allow_module_level=True)
@@ -266,13 +266,14 @@ def test_affordable_part_of_a_hostile_page_is_equal(page: str) -> None:
 
 
 @given(
-    st.lists(st.sampled_from([*TEXTS[:20], "\u30fb", "\u3040", "x_1", "-", "\xaa", "\uffdc", "1.5", "\u212a"])).map(
-        "".join
-    )
+    st.lists(
+        st.sampled_from([*TEXTS[:20], "\u30fb", "\u3040", "x_1", "\n", "-", "\xaa", "\uffdc", "1.5", "\u212a"])
+    ).map("".join)
 )
 def test_words_of_any_text_have_equal_hashes(text: str) -> None:
-    hashes = compiled_scan.hash_words(text, max_words=1000)
-    assert hashes.tolist() == [xxh3_64_intdigest(word) for word in split_text_words(text)]
+    found, wanted = compiled_scan.hash_words(text, max_words=1000), hash_text_words(text, max_words=1000)
+    assert found.hashes.tolist() == wanted.hashes.tolist() == list(map(xxh3_64_intdigest, split_text_words(text)))
+    assert found.marks.tolist() == wanted.marks.tolist()
 
 
 def test_hashes_end_at_the_maximum_number_of_words() -> None:
@@ -285,7 +286,8 @@ def test_missing_library_leaves_pages_to_python() -> None:
         assert compiled_scan.describe_reader().startswith("Python, because no C compiler was found")
     tree = LexborHTMLParser("<p>a")
     assert compiled_scan.scan_tree(tree) == scan.scan_tree(tree)
-    assert compiled_scan.hash_words("A b", max_words=9).tolist() == [xxh3_64_intdigest(b"a"), xxh3_64_intdigest(b"b")]
+    words = compiled_scan.hash_words("A b", max_words=9)
+    assert words.hashes.tolist() == [xxh3_64_intdigest(b"a"), xxh3_64_intdigest(b"b")]
 
 
 @pytest.mark.usefixtures("_forgotten")
