@@ -81,7 +81,8 @@ class ParserHandle:
         assert running is not None
         try:
             async with asyncio.timeout(max_duration.total_seconds()):
-                running.requests.write(LENGTH.pack(len(request)))
+                # Length and request together, since each write wakes the process.
+                request = LENGTH.pack(len(request)) + request
                 for start in range(0, len(request), CHUNK_BYTES):  # in chunks: asyncio copies what it cannot send yet
                     running.requests.write(request[start : start + CHUNK_BYTES])
                     await running.requests.drain()

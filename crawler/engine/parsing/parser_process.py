@@ -23,6 +23,7 @@ from crawler.core.page.reader_choice import VARIABLE, choose_reader
 
 LENGTH = struct.Struct(">I")
 MAX_REPLY_BYTES = 64 << 20  # text, links and blocks of 10 MB take half of that
+READ_BYTES = 1 << 18  # at once; most requests need one read
 LARGE_BYTES = 16 << 20  # memory growth that justifies the 10 to 40 ms for returning memory to the system
 MALLOC_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc only
 STATM = Path("/proc/self/statm")  # in pages; the second number is resident, the sixth counts against RLIMIT_DATA
@@ -99,14 +100,14 @@ def serve_requests(requests: BinaryIO, replies: BinaryIO) -> None:
 
 def open_streams() -> tuple[BinaryIO, BinaryIO]:
     """Return the socket at stdin as two streams, and point stdin to /dev/null so that plugins cannot use it."""
-    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(0), "wb")
+    requests = os.fdopen(os.dup(0), "rb", buffering=READ_BYTES)
+    replies = os.fdopen(os.dup(0), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     return requests, replies
 
 
 def _write_reply(replies: BinaryIO, reply: bytes) -> None:
-    replies.write(LENGTH.pack(len(reply)))
-    replies.write(reply)
+    replies.write(LENGTH.pack(len(reply)) + reply)  # together, since each write wakes the parent
     replies.flush()
 
 
