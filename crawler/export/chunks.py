@@ -32,8 +32,11 @@ class Chunk:
 
 
 def chunk_page(page: ExportedPage) -> Iterator[Chunk]:
-    """Yield the chunks of a page read with its body. Tables are not padded, so a wide cell changes only its own row."""
-    return chunk_markdown(render_markdown(page, pads_tables=False), url=page.url)
+    """Yield the chunks of a page read with its body. Tables are not padded, so a wide cell changes only its own row.
+
+    Links have no targets, which would be noise in embeddings and change with the site's addresses.
+    """
+    return chunk_markdown(render_markdown(page, for_index=True), url=page.url)
 
 
 def chunk_markdown(markdown: str, *, url: Url, max_chars: int = MAX_CHARS) -> Iterator[Chunk]:

@@ -24,9 +24,11 @@ TEMP_PREFIX = ".recrawl-"  # begins the names of unfinished files
 _UNSAFE = re.compile(r"[^\w.~@=,+ -]")
 
 
-def render_markdown(page: ExportedPage, *, pads_tables: bool = True) -> str:
-    """Return the main content of a page as Markdown. pads_tables: whether to pad the cells of a column to equal width.
+def render_markdown(page: ExportedPage, *, for_index: bool = False) -> str:
+    """Return the main content of a page as Markdown.
 
+    for_index: leave out what embeddings and searches do not need: the targets of links, and spaces that pad the cells
+    of a column to equal width.
     Returns the content text instead if the page is not HTML or its body is not stored.
     """
     if page.body is None or detect_kind(page.body, page.content_type) != "html":
@@ -34,7 +36,8 @@ def render_markdown(page: ExportedPage, *, pads_tables: bool = True) -> str:
     scan = parse_html(page.body, page.content_type).content_scan
     lines = add_headings(scan, _list_content_lines(page, scan))
     base = resolve_base(scan.base, page.url)
-    return markdown_text.render_markdown(scan, lines, base=base, pads_tables=pads_tables) or page.content
+    options = {"with_links": not for_index, "pads_tables": not for_index}
+    return markdown_text.render_markdown(scan, lines, base=base, **options) or page.content
 
 
 def _list_content_lines(page: ExportedPage, scan: PageScan) -> Sequence[int]:

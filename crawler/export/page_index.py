@@ -27,10 +27,10 @@ from crawler.store.database import Database
 from crawler.store.report import ExportedPage
 
 # The version of the tables and of the way pages are split into chunks; stored in the index.
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 # The statement that upgrades the tables of each older version. RESET_CURSORS follows, so that the next sync reads all
 # pages again, because older versions split them differently.
-MIGRATIONS = {1: "ALTER TABLE sync ADD COLUMN source text;", 2: "", 3: ""}
+MIGRATIONS = {1: "ALTER TABLE sync ADD COLUMN source text;", 2: "", 3: "", 4: ""}
 RESET_CURSORS = "UPDATE sync SET cursor = NULL;"
 
 PAGE_COLUMNS = ("url", "title", "language", "version", "version_at", "seen_at", "importance")

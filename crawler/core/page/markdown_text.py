@@ -67,22 +67,29 @@ _NO_LANGUAGE = frozenset({"default", "none"})
 
 
 def render_markdown(
-    scan: PageScan, lines: Sequence[int], *, base: Url, with_images: bool = False, pads_tables: bool = False
+    scan: PageScan,
+    lines: Sequence[int],
+    *,
+    base: Url,
+    with_links: bool = True,
+    with_images: bool = False,
+    pads_tables: bool = False,
 ) -> str:
     """Return lines of a page as Markdown, or an empty string if they have no text.
 
-    lines: their numbers, in ascending order.  base: of relative links.  with_images: whether images are shown, each
-    after its line.  pads_tables: whether the cells of a column are padded to equal width.
+    lines: their numbers, in ascending order.  base: of relative links.  with_links: whether links keep their targets.
+    with_images: whether images are shown, each after its line.  pads_tables: whether the cells of a column are padded
+    to equal width.
     """
-    texts = _LineRenderer(scan, base).render(lines, with_images=with_images)
+    texts = _LineRenderer(scan, base, with_links=with_links).render(lines, with_images=with_images)
     return _BlockRenderer(scan, lines, texts, pads_tables=pads_tables).render()
 
 
 class _LineRenderer:
     """Renders the text of lines: links, emphasis and code."""
 
-    def __init__(self, scan: PageScan, base: Url) -> None:
-        self._scan, self._resolver = scan, LinkResolver(base)
+    def __init__(self, scan: PageScan, base: Url, *, with_links: bool) -> None:
+        self._scan, self._resolver, self._with_links = scan, LinkResolver(base), with_links
         self._targets: dict[str, str] = {}
         self._target_chars = 0
 
@@ -113,9 +120,9 @@ class _LineRenderer:
         return texts
 
     def _render_link(self, match: re.Match[str]) -> str:
-        """Return a link, only its text if its target is invalid, or nothing if it is a permalink."""
+        """Return a link, only its text without a valid target, or nothing if it is a permalink."""
         href, text = self._scan.anchors[int(match[1])], match[2]
-        target = self._find_target(href)
+        target = self._find_target(href) if self._with_links else ""
         self._target_chars += len(target)
         if target and self._target_chars <= MAX_LINK_CHARS:
             if "[" in text or "]" in text:

@@ -52,7 +52,7 @@ from crawler.core.visit.visit import (
     Visit,
 )
 
-ENOUGH_VISITS = 100  # visits to a domain after which only a sample of its new pages is used to learn its boilerplate
+ENOUGH_VISITS = 20  # visits to a domain after which only a sample of its new pages is used to learn its boilerplate
 SAMPLE_INTERVAL = 16  # one in this many pages is in the sample
 
 

@@ -18,10 +18,10 @@ def scan(html: str) -> PageScan:
     return scan_tree(parse_html(html.encode(), "text/html; charset=utf-8").tree)
 
 
-def render(html: str, *, with_images: bool = False, pads_tables: bool = False) -> str:
+def render(html: str, **options: bool) -> str:
     page = scan(html)
     lines = range(len(page.texts))
-    return render_markdown(page, lines, base=BASE, with_images=with_images, pads_tables=pads_tables).rstrip("\n")
+    return render_markdown(page, lines, base=BASE, **options).rstrip("\n")
 
 
 def read_words(markdown: str) -> list[str]:
@@ -328,3 +328,9 @@ def test_markdown_of_any_page_has_the_words_of_its_lines(pieces: list[str]) -> N
 @given(st.text())
 def test_any_text_is_rendered(text: str) -> None:
     assert isinstance(render(text, with_images=True, pads_tables=True), str)
+
+
+def test_links_may_lose_their_targets_but_not_their_text() -> None:
+    page = "<h2>Oil<a href=#oil>¶</a></h2><p>See <a href=/x>the <b>store</b></a> and <img src=/i alt=lamp>"
+
+    assert render(page, with_links=False) == "## Oil\n\nSee the **store** and"
