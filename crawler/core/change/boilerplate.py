@@ -5,15 +5,17 @@ and classes around it) has the same text there. A menu that is edited on all pag
 and no change of its pages. In contrast, "sold out" on one of fifty pages that say "in stock" is a change of that page.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeGuard
+from heapq import nsmallest
+from typing import Any, NamedTuple, TypeGuard
 
 from crawler.core.http.urls import PageKey
-from crawler.core.noise.words import Words, keep_newest
+from crawler.core.noise.words import Words, keep_newest, split_words
 from crawler.core.page.fingerprint import hash_text
-from crawler.core.page.outline import Block
+from crawler.core.page.outline import Block, BlockKind
 from crawler.core.page.shared_lines import SharedLines
+from crawler.core.page.snapshot import BlockForms, Parsed, parse_body
 
 MAX_COUNTED_BLOCKS = 2048  # per domain; also the maximum number of paths
 MAX_NEW_BLOCKS = 256  # per page: blocks not counted before, at its start, and as many again at its end
@@ -24,8 +26,7 @@ ENOUGH_REPLACEMENTS = 3  # successive boilerplate texts at a path, after which i
 MIN_ROTATING_PAGES = 2  # minimum number of distinct pages with a boilerplate block at such a path
 
 
-@dataclass(frozen=True, slots=True)
-class BlockCount:
+class BlockCount(NamedTuple):
     """How often a block was found.
 
     path: the block's css_path.  pages: the first distinct pages with the block, at most ENOUGH_PAGES.
@@ -113,6 +114,25 @@ def compute_form(block: Block, words: Words) -> int:
     return hash_text(f"{block.css_path} {block.kind} {' '.join(words)}")
 
 
+def compute_forms(blocks: Iterable[Block], mask_words: Callable[[Block], Words] = split_words) -> BlockForms:
+    """Return the forms of a page's blocks. mask_words: returns a block's words under a mask."""
+    pairs = [(block, compute_form(block, mask_words(block))) for block in blocks]
+    texts = {form: hash_text(block.text) for block, form in pairs if block.kind is BlockKind.TEXT}
+    return BlockForms([(block.css_path, form) for block, form in pairs], texts)
+
+
+def parse_page(body: bytes, *, with_blocks: bool, with_forms: bool = False, **options: Any) -> Parsed:
+    """Parse a body, and compute the forms of its blocks.
+
+    with_forms: leave out the blocks and return their forms, which take less time to send to another process.
+    options: passed on to `parse_body`.
+    """
+    parsed = parse_body(body, with_blocks=with_blocks or with_forms, **options)
+    if not with_forms:
+        return parsed
+    return replace(parsed, blocks=(), forms=compute_forms(parsed.blocks))
+
+
 def _is_boilerplate(count: BlockCount, visits_by_path: Mapping[int, int], *, min_pages: int = ENOUGH_PAGES) -> bool:
     """Return whether a block is on min_pages pages, was found by nearly all visits to its path since, and recently."""
     if len(count.pages) < min_pages or visits_by_path.get(count.path, 0) < count.last_visit:
@@ -143,16 +163,15 @@ def learn_page(
             count = BlockCount(path, (), first_visit=visits[path], last_visit=visits[path], visits=0)
         gap = visits[path] - count.last_visit - 1
         pages = count.pages if page in count.pages or len(count.pages) >= ENOUGH_PAGES else (*count.pages, page)
-        # Not `replace`, which takes three times as long; this runs for each block of a page.
         was, text = count.was_boilerplate, texts.get(form, 0)
         count = BlockCount(count.path, pages, count.first_visit, visits[path], count.visits + 1, was, text)
         if not count.was_boilerplate and _is_boilerplate(count, visits):
-            count = replace(count, was_boilerplate=True)
+            count = count._replace(was_boilerplate=True)
             before = replacements.get(path, 0)
             replacements[path] = before + 1 if _replaces_boilerplate(count, counts) else max(1, before)
         # The block was missing in between and is found again: the first few pages had it by chance.
         elif count.was_boilerplate and 0 < gap < ENOUGH_PAGES and not _is_boilerplate(count, visits):
-            count = replace(count, was_boilerplate=False)
+            count = count._replace(was_boilerplate=False)
         counts[form] = count
     if len(replacements) > MAX_COUNTED_BLOCKS:
         replacements = {path: replaced for path, replaced in replacements.items() if path in visits}
@@ -193,6 +212,6 @@ def _trim_counts(counts: Mapping[int, BlockCount]) -> Mapping[int, BlockCount]:
         return counts
     older = list(counts)[: max(len(counts) // 2, surplus)]
     remaining = dict(counts)
-    for form in sorted(older, key=lambda form: (counts[form].was_boilerplate, counts[form].visits))[:surplus]:
+    for form in nsmallest(surplus, older, key=lambda form: (counts[form].was_boilerplate, counts[form].visits)):
         del remaining[form]
     return remaining

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice, pairwise
 
-from crawler.core.change.boilerplate import compute_form, learn_page
+from crawler.core.change.boilerplate import compute_forms, learn_page
 from crawler.core.change.difference import (
     NO_DIFFERENCE,
     Difference,
@@ -34,8 +34,8 @@ from crawler.core.noise.noise import VolatileContent, trim_volatile
 from crawler.core.noise.relative_time import learn_relative_time
 from crawler.core.noise.second_fetch import count_changes, learn_from_second_fetch
 from crawler.core.noise.words import keep_newest, select_numbers
-from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.outline import Block, BlockKind, BlockList, BlockPair, is_watched
+from crawler.core.page.snapshot import BlockForms
 
 MAX_SECOND_FETCHES = 2  # per visit; with only one, both fetches may show the same of a few banners in rotation
 MAX_SECOND_FETCHES_IN_DOUBT = 4  # if one pair of fetches differs and another does not
@@ -109,6 +109,12 @@ def update_mask(mask: NoiseMask, observation: Observation) -> NoiseMask:
     return update_mask_and_diff(mask, observation)[0]
 
 
+def learn_first_visit(mask: NoiseMask, url: Url, seen: BlockForms) -> NoiseMask:
+    """Return the mask after a first visit: what `update_mask` does if only the forms of the blocks are known."""
+    boilerplate = learn_page(mask.boilerplate, compute_translation_key(url), seen.forms, seen.texts)
+    return replace(mask, boilerplate=boilerplate, visits=mask.visits + 1)
+
+
 def update_mask_and_diff(mask: NoiseMask, observation: Observation) -> tuple[NoiseMask, Difference]:
     """Return the mask after one more visit, and the difference from the last Snapshot under that mask."""
     volatile = mask.volatile
@@ -136,17 +142,12 @@ def update_mask_and_diff(mask: NoiseMask, observation: Observation) -> tuple[Noi
         replaced = significant_diff.replaced
         if replaced and len(replaced) == len(significant_diff.sides) and not is_watched(observation.after):
             volatile = learn_stamps(volatile, replaced, then=observation.then, now=observation.at)
-    forms = [(block.css_path, compute_form(block, volatile.mask_words(block))) for block in observation.after]
-    texts = {
-        form: hash_text(block.text)
-        for (_, form), block in zip(forms, observation.after, strict=True)
-        if block.kind is BlockKind.TEXT
-    }
+    seen = compute_forms(observation.after, volatile.mask_words)
     page, before = observation.translation_key, mask.boilerplate
     updated = replace(
         mask,
         volatile=volatile,
-        boilerplate=learn_page(before, page, forms, texts),
+        boilerplate=learn_page(before, page, seen.forms, seen.texts),
         second_fetches=mask.second_fetches + len(observation.second_fetches),
         compared_visits=mask.compared_visits + bool(observation.before),
         visits=mask.visits + 1,
@@ -155,7 +156,7 @@ def update_mask_and_diff(mask: NoiseMask, observation: Observation) -> tuple[Noi
     edits = learn_edits(mask.edits, page, differing, before=before, after=updated.boilerplate)
     updated = replace(updated, edits=edits)
     if observation.before:
-        updated = _count_template_edits(updated, diff, significant_diff, observation, {form for _, form in forms})
+        updated = _count_template_edits(updated, diff, significant_diff, observation, {form for _, form in seen.forms})
     return updated, diff
 
 

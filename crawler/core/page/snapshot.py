@@ -83,17 +83,29 @@ class HeaderFields(PickledAsCall):
 
 
 @dataclass(frozen=True, slots=True)
+class BlockForms(PickledAsCall):
+    """The blocks of a page as hashes, which is all that the learning of boilerplate needs (core/change/boilerplate.py).
+
+    forms: the path and the form of each block, in order.  texts: the hashes of the blocks that are texts, by form.
+    """
+
+    forms: Sequence[tuple[int, int]]
+    texts: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Parsed(PickledAsCall):
     """A parsed body: its content and digests. The version's number is 0, because it is not assigned yet.
 
     content: without text and images_and_meta; only their digests are needed.
-    blocks: empty if not requested.
+    blocks: empty if not requested.  forms: those of the blocks, if they were requested instead.
     """
 
     content: PageContent
     version: Version
     blocks: BlockList = field(default=(), repr=False)
     sample: Sample = field(default=(), repr=False)
+    forms: BlockForms | None = field(default=None, repr=False)
 
 
 def parse_body(

@@ -5,12 +5,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypedDict, assert_never
 
+from crawler.core.change.boilerplate import parse_page
 from crawler.core.change.change import Change, ComparedBlocks, Evidence, Verdict, judge_versions
 from crawler.core.change.difference import Difference, compute_difference, select_significant
 from crawler.core.change.mask import ENOUGH_RETURNS, NoiseMask, compute_variant_key, count_returns, learn_variants
 from crawler.core.change.mask_learning import (
     Observation,
     has_second_fetches_left,
+    learn_first_visit,
     needs_second_fetch,
     update_mask,
     update_mask_and_diff,
@@ -18,11 +20,12 @@ from crawler.core.change.mask_learning import (
 from crawler.core.http.backoff import parse_http_date
 from crawler.core.http.response import Fetched, NotModified, Response, Unreached
 from crawler.core.http.urls import PageKey, Url
+from crawler.core.noise.noise import NO_VOLATILE_CONTENT
 from crawler.core.noise.second_fetch import find_hidden_blocks, needs_test
 from crawler.core.noise.words import select_numbers
 from crawler.core.page.fingerprint import compute_digest
 from crawler.core.page.outline import Block, get_left_out_hash
-from crawler.core.page.snapshot import HeaderFields, Parsed, Version, build_snapshot, parse_body
+from crawler.core.page.snapshot import HeaderFields, Parsed, Version, build_snapshot
 from crawler.core.soft_errors import SoftErrorSignals
 from crawler.core.visit.lifecycle import (
     build_failed_visit,
@@ -52,7 +55,7 @@ from crawler.core.visit.visit import (
     Visit,
 )
 
-ENOUGH_VISITS = 20  # visits to a domain after which only a sample of its new pages is used to learn its boilerplate
+ENOUGH_VISITS = 100  # visits to a domain after which only a sample of its new pages is used to learn its boilerplate
 SAMPLE_INTERVAL = 16  # one in this many pages is in the sample
 
 
@@ -242,11 +245,18 @@ def needs_parsing(target: Target, response: Response) -> bool:
 def needs_blocks(target: Target, knowledge: DomainKnowledge) -> bool:
     """Return whether the blocks of a body are needed.
 
-    They are compared with the previous version and with the domain's not-found text. The boilerplate is learned from
-    the blocks of a sample of new pages.
+    They are compared with the previous version, and with texts that the domain has shown in place of a page.
     """
-    is_compared = target.version is not None or bool(knowledge.soft_errors.not_found_text)
-    return is_compared or _teaches_boilerplate(target, knowledge)
+    if target.version is not None or knowledge.soft_errors.not_found_text:
+        return True
+    has_replaced = not target.depth or any(seen.is_confirmed for seen in knowledge.soft_errors.shared_texts)
+    is_masked = knowledge.mask.volatile != NO_VOLATILE_CONTENT
+    return (has_replaced or is_masked) and _teaches_boilerplate(target, knowledge)
+
+
+def needs_forms(target: Target, knowledge: DomainKnowledge) -> bool:
+    """Return whether only the forms of the blocks are needed: a sample of new pages teaches the boilerplate."""
+    return not needs_blocks(target, knowledge) and _teaches_boilerplate(target, knowledge)
 
 
 def _teaches_boilerplate(target: Target, knowledge: DomainKnowledge) -> bool:
@@ -355,12 +365,13 @@ def _build_parsed_visit(
 
 
 def _parse_response(target: Target, response: Fetched, knowledge: DomainKnowledge) -> Parsed:
-    return parse_body(
+    return parse_page(
         response.body,
         url=target.url,
         content_type=response.content_type,
         header_fields=HeaderFields(response.robots_tag, response.refresh),
         with_blocks=needs_blocks(target, knowledge),
+        with_forms=needs_forms(target, knowledge),
     )
 
 
@@ -370,6 +381,8 @@ def _update_mask(
     """Return the domain's mask after a visit, or None if the visit teaches nothing."""
     if comparison is not None:
         return comparison.mask
+    if parsed.forms is not None:
+        return learn_first_visit(knowledge.mask, target.url, parsed.forms)
     if target.version is not None or not parsed.blocks or not _teaches_boilerplate(target, knowledge):
         return None
     return update_mask(knowledge.mask, Observation(target.key, parsed.blocks, now, url=target.url))

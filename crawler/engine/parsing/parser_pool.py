@@ -14,7 +14,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Self, TypeVar, cast
 
-from crawler.core.change.boilerplate import Boilerplate
+from crawler.core.change.boilerplate import Boilerplate, parse_page
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
 from crawler.core.page.lists.url_list import UrlList, read_url_list
@@ -22,7 +22,7 @@ from crawler.core.page.media_type import detect_kind
 from crawler.core.page.outline import BlockList, extract_blocks
 from crawler.core.page.selectors import View
 from crawler.core.page.shared_lines import NO_SHARED_LINES
-from crawler.core.page.snapshot import HeaderFields, Parsed, parse_body
+from crawler.core.page.snapshot import HeaderFields, Parsed
 from crawler.core.page_rules import PageRules
 from crawler.engine.machine_load import count_usable_cores
 from crawler.engine.parsing.parser_handle import ParserHandle, ParserLost
@@ -304,21 +304,25 @@ class DomainParser:
         if boilerplate.total_visits > RELEARNED_GROWTH * self._shared_lines.pages:
             self._shared_lines = boilerplate.list_shared_lines()
 
-    async def parse(self, response: Fetched, url: Url, *, with_blocks: bool = True) -> Parsed | None:
-        """Parse a body. with_blocks: include its blocks."""
+    async def parse(
+        self, response: Fetched, url: Url, *, with_blocks: bool = True, with_forms: bool = False
+    ) -> Parsed | None:
+        """Parse a body. with_blocks: include its blocks.  with_forms: include their forms, and not the blocks."""
         view = self.build_view(url)
         call = partial(
-            parse_body,
+            parse_page,
             response.body,
             url=url,
             content_type=response.content_type,
             header_fields=HeaderFields(response.robots_tag, response.refresh),
             with_blocks=with_blocks,
+            with_forms=with_forms,
             view=view,
             reader=self._pool.find_plugin_reader(response),
             shared=self._shared_lines,
         )
-        return await self._pool.read(call, response, party=self, needs_process=with_blocks and view.is_unbounded)
+        needs_process = (with_blocks or with_forms) and view.is_unbounded
+        return await self._pool.read(call, response, party=self, needs_process=needs_process)
 
     async def parse_blocks(self, response: Fetched, url: Url, *, view: View | None = None) -> BlockList | None:
         """Parse only the blocks of a body, in half the time: enough to compare it with another body.

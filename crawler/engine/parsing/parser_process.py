@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
-import crawler.core.page.snapshot  # noqa: F401  import all that calls need before memory is limited
+import crawler.core.change.boilerplate  # noqa: F401  import all that calls need before memory is limited
 from crawler.core.page.compiled_scan import describe_reader
 from crawler.core.page.reader_choice import VARIABLE, choose_reader
 

@@ -15,7 +15,7 @@ from crawler.core.rendering import memory as render_memory
 from crawler.core.rendering import outcome as outcomes
 from crawler.core.rendering.memory import ReadPage, RenderMemory
 from crawler.core.rendering.outcome import NotRendered, RenderChoice, Rendered, RenderEvidence, RenderFailure
-from crawler.core.visit.decide import needs_blocks, needs_parsing
+from crawler.core.visit.decide import needs_blocks, needs_forms, needs_parsing
 from crawler.core.visit.visit import DomainKnowledge, Target
 from crawler.engine.parsing.parser_pool import DomainParser
 from crawler.engine.rendering.browsers import PageRenderer
@@ -101,7 +101,12 @@ class PageReader:
         if not has_new_body and not choice.is_rendered and not (is_html and is_requested):
             return _build_unrendered(response, None, choice=choice if choice in _FIXED_CHOICES else None)
         self.parser.learn_shared_lines(knowledge.mask.boilerplate)
-        plain = await self.parser.parse(response, target.url, with_blocks=needs_blocks(target, knowledge))
+        plain = await self.parser.parse(
+            response,
+            target.url,
+            with_blocks=needs_blocks(target, knowledge),
+            with_forms=needs_forms(target, knowledge),
+        )
         if plain is None:
             return replace(_build_unrendered(response, None), is_readable=False)
         new_plain = plain if has_new_body else None

@@ -173,11 +173,14 @@ SCALARS: dict[Any, Codec] = {
 
 @cache
 def build_codec(kind: Any) -> Codec:
-    """Return the codec of a type: a scalar, an optional type, a dataclass, or a mapping, tuple or set of these."""
+    """Return the codec of a type: a scalar, an optional type, a record (dataclass or named tuple), or a collection.
+
+    A collection is a mapping, tuple or set of these.
+    """
     kind = getattr(kind, "__supertype__", kind)  # of a NewType
-    if isinstance(kind, type) and is_dataclass(kind):
+    if isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, tuple)):
         hints, build = get_type_hints(kind), kind
-        names = [each.name for each in fields(kind)]
+        names = list(hints) if issubclass(kind, tuple) else [each.name for each in fields(kind)]
         return _build_parts_codec([hints[name] for name in names], attrgetter(*names), lambda parts: build(*parts))
     origin, args = get_origin(kind), get_args(kind)
     if origin is UnionType:

@@ -1,5 +1,7 @@
 """Boilerplate of a domain, and edits of it by the site."""
 
+from datetime import UTC, datetime
+from functools import partial
 from itertools import pairwise
 
 from crawler.core.change.boilerplate import (
@@ -8,12 +10,17 @@ from crawler.core.change.boilerplate import (
     NO_BOILERPLATE,
     Boilerplate,
     learn_page,
+    parse_page,
 )
 from crawler.core.change.difference import NO_DIFFERENCE
-from crawler.core.http.urls import PageKey
+from crawler.core.change.mask import NO_MASK
+from crawler.core.change.mask_learning import Observation, learn_first_visit, update_mask
+from crawler.core.http.urls import PageKey, Url, compute_page_key
+from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.shared_lines import SharedLines
 from tests.core.pages import Domain
 
+AT = datetime(2026, 1, 1, tzinfo=UTC)
 PAGE = "<nav class=menu>{menu}</nav><main><p>{own}</p></main><footer>{foot}</footer>"
 OWN = ("the first page says so", "another subject on the second", "a third matter here", "of the fourth one", "fifth")
 
@@ -225,3 +232,19 @@ def test_huge_pages_do_not_push_out_or_rotate_boilerplate() -> None:
     assert all(boilerplate.contains(form) for form in (10, 11, 12))
     assert max(boilerplate.replacements.values()) < ENOUGH_REPLACEMENTS
     assert len(boilerplate.counts) <= MAX_COUNTED_BLOCKS
+
+
+def test_forms_of_a_first_visit_teach_what_its_blocks_teach() -> None:
+    by_blocks = by_forms = NO_MASK
+    for n in range(4):
+        url = Url(f"http://a.test/{n}")
+        body = f"<nav><a href=/>Home</a></nav><p>Page {n} says what no other page says<footer>Made in May".encode()
+        read = partial(parse_page, body, url=url, content_type="text/html", with_blocks=True)
+        by_blocks = update_mask(by_blocks, Observation(compute_page_key(url), read().blocks, AT, url=url))
+        forms = read(with_forms=True)
+        assert forms.forms is not None
+        assert not forms.blocks
+        by_forms = learn_first_visit(by_forms, url, forms.forms)
+
+    assert by_forms == by_blocks
+    assert by_forms.boilerplate.list_shared_lines().hashes == {hash_text("Home"), hash_text("Made in May")}
