@@ -3,6 +3,7 @@
 import math
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 
 FIRST_BACKOFF = timedelta(seconds=30)
 MIN_BACKOFF = timedelta(seconds=1)  # even if the maximum back-off is shorter
@@ -23,6 +24,7 @@ def parse_retry_after(value: str | None, *, now: datetime, server_date: str | No
     return None if until is None else max(until - (parse_http_date(server_date) or now), timedelta(0))
 
 
+@lru_cache(256)  # most responses of a second have the same date, and each visit reads it twice
 def parse_http_date(value: str | None) -> datetime | None:
     """Return an HTTP date as an aware datetime, or None if it is invalid."""
     try:

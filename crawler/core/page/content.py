@@ -14,7 +14,7 @@ from crawler.core.page.html import Markup, parse_html, resolve_base
 from crawler.core.page.lists.xml_text import read_xml
 from crawler.core.page.media_type import MediaKind, detect_kind
 from crawler.core.page.scan import ALL_MARKS, BOILERPLATE, PASSWORD_FIELD, PREFORMATTED, PageScan, RecordKind
-from crawler.core.page.script_signs import ScriptSign, find_script_signs
+from crawler.core.page.script_signs import ScriptSign, find_script_signs, has_scripts
 
 MIN_MAIN_SHARE = 0.25  # of the whole text; if less would remain without boilerplate, no line counts as boilerplate
 MAX_TITLE_CHARS = 1024
@@ -46,6 +46,7 @@ class PageContent(PickledAsCall):
     feeds: the targets of link elements that name a feed.  charset: a Python codec; empty if nothing was decoded.
     noindex, nofollow: the page's directives, from its head or its HTTP header.
     html_end, has_password_field: for web pages; CLOSED and False for other bodies.
+    is_scripted: whether a browser executes anything when it loads the page.
     script_signs: the signs that scripts write a part of the page.
     reading: the content text, what a reader would call the page, for search and export; see main_content.
     confidence: how certain the choice of that content is, 0 to 1; 1 for bodies that are not web pages.
@@ -70,6 +71,7 @@ class PageContent(PickledAsCall):
     kind: MediaKind = "binary"
     html_end: HtmlEnd = HtmlEnd.CLOSED
     has_password_field: bool = False
+    is_scripted: bool = False
     script_signs: tuple[ScriptSign, ...] = ()
     reading: str = ""
     confidence: float = 1.0
@@ -116,6 +118,7 @@ def _read_html(body: bytes, markup: Markup, *, url: Url, header_refresh: tuple[U
     if header_refresh[0] is not None:
         head = replace(head, refresh=header_refresh[0], is_instant_refresh=header_refresh[1])
     text, main = join_text_and_main(scan)
+    is_scripted = has_scripts(body)
     links = normalize_urls([*compress(scan.anchors, scan.followed), *filter(None, [head.refresh])], base=base)
     return replace(
         head,
@@ -128,7 +131,8 @@ def _read_html(body: bytes, markup: Markup, *, url: Url, header_refresh: tuple[U
         kind="html",
         html_end=detect_html_end(markup.source),
         has_password_field=bool(scan.signs & PASSWORD_FIELD),
-        script_signs=find_script_signs(body, markup, text=text, main=main, links=links, base=base),
+        is_scripted=is_scripted,
+        script_signs=find_script_signs(markup, text=text, main=main, links=links, base=base) if is_scripted else (),
     )
 
 

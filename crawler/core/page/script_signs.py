@@ -59,14 +59,12 @@ def has_scripts(body: bytes) -> bool:
 
 
 def find_script_signs(
-    body: bytes, markup: Markup, *, text: str, main: str, links: Iterable[Url], base: Url
+    markup: Markup, *, text: str, main: str, links: Iterable[Url], base: Url
 ) -> tuple[ScriptSign, ...]:
-    """Return the signs that a page's scripts write a part of it; none for a page without scripts.
+    """Return the signs that the scripts of a page that has some write a part of it.
 
     text, main, links: the page's content without scripts.  base: the base of relative links.
     """
-    if not has_scripts(body):
-        return ()
     scan, source = markup.scan, markup.source
     signs = {
         ScriptSign.SHELL: len(main) <= MAX_SHELL_CHARS,

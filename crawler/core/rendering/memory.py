@@ -162,14 +162,14 @@ def choose_rendering(
 ) -> RenderChoice:
     """Choose whether a web page that was read without its scripts is also rendered, and why.
 
-    parsed: the page without its scripts; None if unknown.  mode: the user's setting.
+    body: only used without `parsed`.  parsed: the page without its scripts; None if unknown.  mode: the user's setting.
     is_stored: whether a probe may render the page now; a new page is first stored without its scripts.
     is_stored_rendered: whether its last Snapshot, with which it is compared, is of a rendered page.
     running: the number of the domain's probes in progress, which may have no gain.
     """
     if mode != "auto":
         return RenderChoice(mode)
-    if not has_scripts(body):
+    if not (has_scripts(body) if parsed is None else parsed.content.is_scripted):
         return RenderChoice.NO_SCRIPTS
     evidence = RenderEvidence.NONE if parsed is None else find_render_evidence(parsed)
     renders = memory.get_template(template, evidence)
