@@ -54,11 +54,14 @@ def resolve_link(raw: Url, *, depth: int, knowledge: DomainKnowledge, is_list: b
 
     depth: the distance of its target from the nearest seed, in links.  is_list: whether the target is a URL list.
     """
-    url = knowledge.scope.to_domain_url(raw)
-    exclusion = find_exclusion(url, depth=depth, knowledge=knowledge, is_list=is_list)
-    if exclusion == ExclusionReason.OTHER_DOMAIN.value:
-        return None
-    return Link(key=compute_page_key(url), url=url, exclusion=exclusion)
+    known = knowledge.resolved.choose(knowledge.scope, knowledge.rules, knowledge.agent)
+    place = (raw, -1 if is_list else depth if knowledge.scope.max_depth is not None else 0)
+    if place not in known:
+        url = knowledge.scope.to_domain_url(raw)
+        exclusion = find_exclusion(url, depth=depth, knowledge=knowledge, is_list=is_list)
+        is_own = exclusion != ExclusionReason.OTHER_DOMAIN.value
+        known[place] = Link(key=compute_page_key(url), url=url, exclusion=exclusion) if is_own else None
+    return known[place]
 
 
 def compute_redirect_key(target: Target, location: Url) -> PageKey:

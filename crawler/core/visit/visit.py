@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from operator import is_not
 
 from crawler.core.change.change import Change, Evidence, Verdict
 from crawler.core.change.mask import NO_MASK, NoiseMask
@@ -29,6 +30,7 @@ from crawler.core.rendering.outcome import NO_RENDERING, RenderRecord
 from crawler.core.soft_errors import NO_SOFT_ERRORS, SoftErrorMemory, SoftErrorSignals
 
 HINT_PRIOR_WEIGHT, HINT_PRIOR_CHANCE = 5.0, 0.2  # prior of a list: this many hints, of which this share is true
+MAX_RESOLVED = 20_000  # links of a domain that are kept resolved; a few megabytes
 FIRST_RETRY = timedelta(hours=1)  # after a failed visit
 NEVER = datetime(9999, 12, 31, tzinfo=UTC)  # due time of a fetched page with rule `once`
 
@@ -177,9 +179,23 @@ class Target:
     signals: tuple[int, ...] = ()  # change signals since the last successful visit, per source (terms.sources)
 
 
+@dataclass(slots=True, eq=False, repr=False)
+class ResolvedLinks:
+    """The links that were resolved with one scope and one robots.txt, since most pages of a site have the same menu."""
+
+    basis: tuple[object, ...] = ()
+    links: dict[tuple[Url, int], Link | None] = field(default_factory=dict)
+
+    def choose(self, *basis: object) -> dict[tuple[Url, int], Link | None]:
+        """Return the links resolved with these objects, without any if there are too many."""
+        if len(self.links) >= MAX_RESOLVED or any(map(is_not, self.basis, basis)) or not self.basis:
+            self.basis, self.links = basis, {}
+        return self.links
+
+
 @dataclass(frozen=True, slots=True)
 class DomainKnowledge:
-    """Knowledge about a domain during a lease; an immutable copy."""
+    """Knowledge about a domain during a lease; an immutable copy, except for `resolved`, which only saves time."""
 
     scope: Scope
     rules: RobotsRules
@@ -187,6 +203,7 @@ class DomainKnowledge:
     mask: NoiseMask = field(default=NO_MASK, repr=False)  # hides what does not count as a change
     soft_errors: SoftErrorMemory = field(default=NO_SOFT_ERRORS, repr=False)  # texts it returns instead of its pages
     renders: RenderMemory = field(default=NO_RENDERS, repr=False)  # what rendering added
+    resolved: ResolvedLinks = field(default_factory=ResolvedLinks, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
