@@ -1,5 +1,6 @@
 """The settings of the process, read once from environment variables."""
 
+import json
 import os
 from datetime import timedelta
 from functools import cache
@@ -9,7 +10,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
+    BaseModel,
     BeforeValidator,
+    ConfigDict,
     Field,
     SecretStr,
     ValidationError,
@@ -17,7 +20,6 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict, SettingsError
 
 from crawler import __version__
 from crawler.core.budget.ledger import SharedBudget
@@ -36,6 +38,13 @@ def _split_names(value: object) -> object:
     return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
 
 
+def _parse_json_list(value: object) -> object:
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError as error:
+        raise ValueError('not a JSON list such as ["127.0.0.0/8"]') from error
+
+
 # The variables of secret settings. Each can be read from a file instead, which the variable <VARIABLE>_FILE names.
 SECRETS = {
     "database_url": "RECRAWL_DATABASE_URL",
@@ -44,9 +53,16 @@ SECRETS = {
     "PREFECT_API_AUTH_STRING": "PREFECT_API_AUTH_STRING",
 }
 
+PREFECT_VARIABLES = frozenset({"PREFECT_API_URL", "PREFECT_API_AUTH_STRING"})  # of Prefect's own settings
+
 Network = Annotated[str, AfterValidator(lambda given: str(ip_network(given)))]
 Span = Annotated[timedelta, BeforeValidator(_parse_span)]
 Seconds = Annotated[Span, Field(gt=timedelta(0))]
+
+
+def name_variable(setting: str) -> str:
+    """Return the environment variable of a setting."""
+    return setting.upper() if setting.upper() in PREFECT_VARIABLES else f"RECRAWL_{setting.upper()}"
 
 
 def find_default_home() -> Path:
@@ -58,13 +74,13 @@ def find_default_home() -> Path:
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "recrawl"
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """Settings for all domains, read from RECRAWL_<NAME> or PREFECT_<NAME>. A domain's own settings override them.
 
     Budgets are an exception: a domain's own budget applies in addition to the one that all domains share.
     """
 
-    model_config = SettingsConfigDict(env_prefix="RECRAWL_", frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", validate_default=True)
 
     # Where data is stored.
     home: Path = Field(
@@ -94,7 +110,7 @@ class Settings(BaseSettings):
     )
 
     # Web UI, metrics and logs.
-    web_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_names)] = Field(
+    web_origins: Annotated[tuple[str, ...], BeforeValidator(_split_names)] = Field(
         (),
         description="additional origins by which browsers reach `recrawl serve`, separated by commas, such as "
         "https://recrawl.example.com behind a proxy",
@@ -116,7 +132,7 @@ class Settings(BaseSettings):
     contact: str = Field("", description="URL or email address in the User-Agent header, for operators of the sites")
 
     # Plugins of installed packages.
-    plugins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_names)] = Field(
+    plugins: Annotated[tuple[str, ...], BeforeValidator(_split_names)] = Field(
         (),
         description="names of the plugins to use, separated by commas (docs/extending.md); installing a package "
         "alone changes nothing",
@@ -165,7 +181,7 @@ class Settings(BaseSettings):
         description="number of processes that parse pages; 0: parse in the crawling process; if not set: the number of "
         "cores plus one, but at least 3 and at most 9",
     )
-    exempt_addresses: tuple[Network, ...] = Field(
+    exempt_addresses: Annotated[tuple[Network, ...], BeforeValidator(_parse_json_list)] = Field(
         ("127.0.0.0/8", "::1/128"),
         description="JSON list of networks where one address serves many independent sites; elsewhere, domains that "
         "share an address are crawled one at a time",
@@ -245,10 +261,13 @@ class Settings(BaseSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_secret_files(cls, raw_values: Any) -> Any:
-        """Return the values, with secrets read from files and the password inserted into the database URLs."""
-        from_files = {name: read_variable(env) for name, env in SECRETS.items() if name not in raw_values}
-        values = raw_values | {name: secret for name, secret in from_files.items() if secret}
+    def _read_environment(cls, given: Any) -> Any:
+        """Return the values with those of variables, secrets from files, and the password in the database URLs."""
+        variables = {name.upper(): value for name, value in os.environ.items()}
+        names = {name_variable(name): field.validation_alias or name for name, field in cls.model_fields.items()}
+        values = {name: variables[variable] for variable, name in names.items() if variable in variables} | given
+        from_files = {name: read_variable(env) for name, env in SECRETS.items() if name not in values}
+        values |= {name: secret for name, secret in from_files.items() if secret}
         password = values.get("database_password")
         for name in ("database_url", "prefect_database_url") if isinstance(password, str) else ():
             if isinstance(values.get(name), str):
@@ -307,12 +326,9 @@ def get_settings() -> Settings:
     """Return the settings of the process, which the first call reads from the environment."""
     try:
         return Settings()
-    except SettingsError as error:  # only lists are parsed as JSON
-        raise BadInput('RECRAWL_EXEMPT_ADDRESSES is not a JSON list such as ["127.0.0.0/8"]') from error
     except ValidationError as error:
         first = error.errors()[0]
-        name = str(first["loc"][0])  # the rest is an index into the setting's list
-        name = name if name.startswith("PREFECT") else f"RECRAWL_{name.upper()}"
+        name = name_variable(str(first["loc"][0]))  # the rest is an index into the setting's list
         if "error" in first.get("ctx", {}):  # our own message, which quotes the input
             raise BadInput(f"{name}: {first['ctx']['error']}") from error
         raise BadInput(f"{name}: {first['msg']} (it is {first['input']!r})") from error

@@ -48,7 +48,6 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
         *("crawler/runtime/keys/", "crawler/runtime/prefect/api.py"),
         "flows/",
     ),
-    "pydantic_settings": ("crawler/settings.py",),
     "pypdfium2": ("crawler/core/page/pdf.py",),
     "re2": ("crawler/core/http/expressions.py",),
     "requests": ("crawler/notify/services.py",),  # by which apprise sends

@@ -9,14 +9,10 @@ import socket
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
-
-import psutil
+from typing import TYPE_CHECKING, NamedTuple
 
 from crawler.app import registration
 from crawler.app.database import AppDatabase
-from crawler.app.delivery.notifications import deliver_due
-from crawler.app.explain import explain_exclusion
 from crawler.app.registration import find_domains, get_domain, make_scope, parse_typed_url
 from crawler.app.status import Wait, WaitReason, find_wait, format_wait, list_waiting_domains
 from crawler.clock import Clock
@@ -31,13 +27,16 @@ from crawler.engine.resources import open_resources
 from crawler.engine.shift import ShiftHooks, build_holder_name, run_shift
 from crawler.engine.stats import CrawlStats, LeaseResult, NotablePage, ShiftResult
 from crawler.errors import StoreUnavailable
-from crawler.notify.subscription_delivery import DeliveryStats
+from crawler.notify.delivery_stats import DeliveryStats
 from crawler.plugins import load_plugins, require_policy
-from crawler.prune import PruneStats, enforce_quota
 from crawler.runtime.metrics.counting import open_counts_writer
 from crawler.runtime.secrets import build_secret_finder
 from crawler.settings import Settings
 from crawler.store import claim, domains, report
+from crawler.store.subscriptions import list_subscription_ids
+
+if TYPE_CHECKING:  # few crawls need it
+    from crawler.prune import PruneStats
 
 MAX_COUNTED = 100  # with more domains, due pages are not counted
 NOTIFY_TIMEOUT = timedelta(seconds=30)  # at the end of a crawl; later deliveries send the rest
@@ -110,7 +109,7 @@ class CrawlResult:
     was_stopped: bool = False
     pages_left: int | None = None
     exclusions: Mapping[Url, str] = field(default_factory=dict)
-    pruned: Sequence[PruneStats] = ()
+    pruned: "Sequence[PruneStats]" = ()
     delivered: DeliveryStats = field(default_factory=DeliveryStats)
     notify_error: str = ""
 
@@ -231,13 +230,12 @@ async def crawl(
         if (unused := resources.prefetched.get(domain.root)) is not None:
             await _charge_request(db, domain, unused, at=result.at)
     await _add_outlook(db, result)
-    exclusions = {url: await explain_exclusion(db, domain, url, at=result.at) for domain, url in targets.requested}
-    result.exclusions = {url: why for url, why in exclusions.items() if why}
+    result.exclusions = await _explain_exclusions(db, targets.requested, at=result.at)
     if not result.was_stopped:
         result.pruned = await _enforce_quotas(db, shift.by_domain)
         if request.notify:
             try:
-                result.delivered = await deliver_due(db, clock=clock, max_duration=NOTIFY_TIMEOUT, stop=request.stop)
+                result.delivered = await _deliver_due(db, clock=clock, stop=request.stop)
             except StoreUnavailable as error:  # does not fail the crawl; the next delivery continues
                 result.notify_error = str(error)
     return result
@@ -253,6 +251,8 @@ async def count_due_pages(db: AppDatabase, selected: Sequence[Domain] | None, *,
 
 async def free_dead_leases(db: AppDatabase) -> None:
     """Free the leases of dead processes on this machine. Only valid for the embedded Postgres."""
+    import psutil
+
     for holder in await report.list_holders(db):
         machine, _, rest = holder.partition("/")
         pid = rest.partition("/")[0]
@@ -316,9 +316,32 @@ async def _find_waits(db: AppDatabase, result: CrawlResult) -> Sequence[tuple[Do
     return waits
 
 
-async def _enforce_quotas(db: AppDatabase, names: Collection[str]) -> list[PruneStats]:
+async def _explain_exclusions(
+    db: AppDatabase, requested: Sequence[tuple[Domain, Url]], *, at: datetime
+) -> dict[Url, str]:
+    if not requested:
+        return {}
+    from crawler.app.explain import explain_exclusion
+
+    exclusions = {url: await explain_exclusion(db, domain, url, at=at) for domain, url in requested}
+    return {url: why for url, why in exclusions.items() if why}
+
+
+async def _deliver_due(db: AppDatabase, *, clock: Clock, stop: asyncio.Event) -> DeliveryStats:
+    if not await list_subscription_ids(db):
+        return DeliveryStats()
+    from crawler.app.delivery.notifications import deliver_due
+
+    return await deliver_due(db, clock=clock, max_duration=NOTIFY_TIMEOUT, stop=stop)
+
+
+async def _enforce_quotas(db: AppDatabase, names: Collection[str]) -> "list[PruneStats]":
     """Delete versions of crawled domains that exceed their storage quota."""
     crawled = [await domains.find_domain(db, Authority(name)) for name in names]
     limited = [each for each in crawled if each is not None and each.settings.quota is not None]
+    if not limited:
+        return []
+    from crawler.prune import enforce_quota
+
     pruned = [await enforce_quota(db, domain) for domain in limited]
     return [each for each in pruned if each is not None]

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from crawler.app import registration
 from crawler.app.database import AppDatabase
@@ -22,12 +23,13 @@ from crawler.core.retention import has_same_retention
 from crawler.errors import BadInput
 from crawler.format.values import format_when
 from crawler.plugins import require_policy
-from crawler.prune import estimate_pruning
 from crawler.runtime.secrets import explain_missing
 from crawler.settings import Settings
 from crawler.store import claim, domains, record
 from crawler.store.domains import DomainSummary, list_domains
-from crawler.store.retention.estimate import SizeEstimate
+
+if TYPE_CHECKING:  # a crawl does not need it
+    from crawler.store.retention.estimate import SizeEstimate
 
 MAX_CONCURRENT_PROBES = 16  # of different servers; requests to one server are sequential
 
@@ -132,7 +134,7 @@ async def _open_root_probe(
     db: AppDatabase, domain_settings: DomainSettings, *, at: datetime
 ) -> AsyncIterator[RootProbe]:
     """Open a probe for the roots of domains with these settings. Its requests are charged to the shared budget."""
-    from crawler.fetch import Http  # noqa: PLC0415  aiohttp takes 8 MB, and the web UI does not need it
+    from crawler.fetch import Http
 
     settings, agent, private = db.settings, db.settings.user_agent_header, domain_settings.allow_private
     requests_left = await claim.count_shared_requests_left(db, settings.shared_budget, at=at)
@@ -213,11 +215,13 @@ class DomainDetails:
     domain: Domain
     status: DomainStatus
     wait: Wait | None
-    storage: SizeEstimate
+    storage: "SizeEstimate"
 
 
 async def inspect_domain(db: AppDatabase, name: str, *, at: datetime | None = None) -> DomainDetails:
     """Return the state of a domain at a time (None for now). Raises BadInput, also for a time before its last visit."""
+    from crawler.prune import estimate_pruning
+
     domain = await get_domain(db, name)
     if at is not None:
         await registration.require_after_last_visit(db, [domain], at)
@@ -254,8 +258,10 @@ async def change_settings(
     return await domains.change_settings(db, domain, replace(domain_settings, seeds=tuple(dict.fromkeys(seeds))), at=at)
 
 
-async def estimate_storage(db: AppDatabase, before: Domain, after: Domain) -> SizeEstimate | None:
+async def estimate_storage(db: AppDatabase, before: Domain, after: Domain) -> "SizeEstimate | None":
     """Return the storage of a changed domain's versions; None if its retention settings did not change."""
+    from crawler.prune import estimate_pruning
+
     return None if has_same_retention(before.settings, after.settings) else await estimate_pruning(db, after)
 
 

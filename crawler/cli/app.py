@@ -2,14 +2,16 @@
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from inspect import cleandoc
+from types import SimpleNamespace
 from typing import Annotated, Any, NamedTuple
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from crawler import __version__
 
@@ -50,13 +52,14 @@ _ROWS = (
 COMMAND_LOCATIONS = {name: CommandLocation(module, panel) for module, panel, names in _ROWS for name in names.split()}
 # Names in the modules that differ from the command's name: groups are called `app`, and `try` is a Python keyword.
 ATTRIBUTES = dict.fromkeys(("tokens", "domains", "rules", "notify", "db"), "app") | {"try": "try_page"}
+# Typer imports these classes to show help and never uses them: no help is Markdown. They take 50 ms.
+UNUSED_CLASSES = {"rich.markdown": "Markdown", "rich.traceback": "Traceback"}
 
 
 @cache
 def load_command(name: str) -> Any:
     """Import and return the command or command group of this name."""
-    location, wrapper = COMMAND_LOCATIONS[name], typer.Typer()
-    command = getattr(import_module(f"crawler.cli.{location.module}"), ATTRIBUTES.get(name, name))
+    location, wrapper, command = COMMAND_LOCATIONS[name], typer.Typer(), _import_command(name)
     if isinstance(command, typer.Typer):
         wrapper.add_typer(command, name=name, rich_help_panel=location.panel)
     else:
@@ -66,11 +69,29 @@ def load_command(name: str) -> Any:
     return loaded
 
 
-def _tidy_help(command: Any) -> None:
-    """Prepare the help of a command and its subcommands: join lines of unindented paragraphs, escape Rich markup."""
-    paragraphs = cleandoc(command.help or "").split("\n\n")
+def summarize_command(name: str) -> Any:
+    """Return a command that has only what the list of all commands shows: its name, panel and help."""
+    command = _import_command(name)
+    text = command.info.help if isinstance(command, typer.Typer) else command.__doc__
+    return TyperCommand(name, help=_tidy_text(text), rich_help_panel=COMMAND_LOCATIONS[name].panel)
+
+
+def _import_command(name: str) -> Any:
+    """Import the module of a command; return its function, or the app of a command group."""
+    module = import_module(f"crawler.cli.{COMMAND_LOCATIONS[name].module}")
+    return getattr(module, ATTRIBUTES.get(name, name))
+
+
+def _tidy_text(text: str | None) -> str | None:
+    """Join the lines of unindented paragraphs, and escape Rich markup."""
+    paragraphs = cleandoc(text or "").split("\n\n")
     joined = "\n\n".join(text if text.startswith((" ", "\b")) else text.replace("\n", " ") for text in paragraphs)
-    command.help = re.sub(r"(?<!\\)\[(?=[a-z#/@])", r"\\[", joined) or None
+    return re.sub(r"(?<!\\)\[(?=[a-z#/@])", r"\\[", joined) or None
+
+
+def _tidy_help(command: Any) -> None:
+    """Prepare the help of a command and its subcommands."""
+    command.help = _tidy_text(command.help)
     _tidy_options(command, typer.Context(command, help_option_names=HELP_OPTIONS))
     for subcommand in getattr(command, "commands", {}).values():
         _tidy_help(subcommand)
@@ -86,10 +107,13 @@ def _tidy_options(command: Any, context: typer.Context) -> None:
 
 
 class LazyCommands(Mapping[str, Any]):
-    """A mapping of all commands by name. Looking up a name imports the command."""
+    """A mapping of all commands by name. Looking up a name imports the command. load: builds it."""
+
+    def __init__(self, load: Callable[[str], Any]) -> None:
+        self._load = load
 
     def __getitem__(self, name: str) -> Any:
-        return load_command(name)
+        return self._load(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(COMMAND_LOCATIONS)
@@ -104,11 +128,27 @@ class CommandGroup(TyperGroup):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         _tidy_help(self)
-        self.commands = LazyCommands()  # type: ignore[assignment]  # Click only reads it
+        self.commands = LazyCommands(load_command)  # type: ignore[assignment]  # Click only reads it
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002  Click passes it; Typer would load each command
+        return list(COMMAND_LOCATIONS)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         _tidy_options(self, ctx)  # Typer adds the completion options after __init__
+        self.commands = LazyCommands(summarize_command)  # type: ignore[assignment]
+        _import_help_formatter()
         super().format_help(ctx, formatter)
+
+
+def _import_help_formatter() -> None:
+    """Import typer.rich_utils without the modules of UNUSED_CLASSES."""
+    absent = {
+        name: SimpleNamespace(**{part: object}) for name, part in UNUSED_CLASSES.items() if name not in sys.modules
+    }
+    sys.modules.update(absent)  # type: ignore[arg-type]  # a namespace is enough
+    import_module("typer.rich_utils")
+    for name in absent:
+        del sys.modules[name]
 
 
 HELP = {"help_option_names": HELP_OPTIONS}

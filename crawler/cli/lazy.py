@@ -1,7 +1,9 @@
 """Modules that commands need when they run. Each is executed on first use, so `--help` executes none of them."""
 
 import sys
+from functools import cache
 from importlib.util import LazyLoader, find_spec, module_from_spec
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -25,15 +27,25 @@ PACKAGES = (
 )
 
 
+@cache
+def _list_modules() -> dict[str, str]:
+    """Return the modules of the packages by their name; the first package that has a name counts."""
+    root = Path(__file__).parents[2]
+    files = [(package, file) for package in PACKAGES for file in root.joinpath(*package.split(".")).glob("*.py")]
+    return {file.stem: f"{package}.{file.stem}" for package, file in reversed(files)}
+
+
 def __getattr__(name: str) -> ModuleType:
     """Return the module of this name from one of the packages; `from crawler.cli.lazy import NAME` calls this."""
-    specs = (find_spec(f"{package}.{name}") for package in PACKAGES)
-    spec = next(filter(None, specs), None)
-    if spec is None or spec.loader is None:
+    path = _list_modules().get(name)
+    if path is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if spec.name not in sys.modules:
+    if path not in sys.modules:
+        spec = find_spec(path)
+        assert spec is not None
+        assert spec.loader is not None
         spec.loader = LazyLoader(spec.loader)
-        sys.modules[spec.name] = module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[spec.name])
-    globals()[name] = sys.modules[spec.name]
-    return sys.modules[spec.name]
+        sys.modules[path] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[path])
+    globals()[name] = sys.modules[path]
+    return sys.modules[path]

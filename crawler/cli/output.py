@@ -1,6 +1,7 @@
 """Output of commands: text and tables or one JSON document on stdout; progress, logs and remarks on stderr."""
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,8 +39,16 @@ def _make_console(stream: TextIO) -> "Console":
     return Console(file=stream, width=width, markup=False, highlight=False, emoji=False, soft_wrap=False)
 
 
+def is_terminal(stream: TextIO) -> bool:
+    """Return whether Rich takes a stream for a terminal. Does not import Rich, which takes 40 ms."""
+    return stream.isatty() or not os.environ.keys().isdisjoint(("FORCE_COLOR", "TTY_COMPATIBLE"))
+
+
 def say(text: str, *, style: str = "") -> None:
     """Print a line of the result to stdout."""
+    if not is_terminal(sys.stdout):
+        sys.stdout.write(make_printable(text) + "\n")
+        return
     from rich.text import Text
 
     get_stdout().print(Text(make_printable(text), style), soft_wrap=True)
@@ -52,14 +61,16 @@ def say_heading(text: str) -> None:
 
 def remark(text: str) -> None:
     """Print a line that is not part of the result to stderr, after the result so far."""
-    from rich.text import Text
-
     from crawler.cli.logs import wants_json
 
     sys.stdout.flush()  # a pipe is buffered
     if wants_json():
         sys.stderr.write(format_json_line(text) + "\n")
+    elif not is_terminal(sys.stderr):
+        sys.stderr.write(make_printable(text) + "\n")
     else:
+        from rich.text import Text
+
         get_stderr().print(Text(make_printable(text)), soft_wrap=True)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any, cast
 
 import aiohttp
@@ -121,7 +122,8 @@ class Exchange:
             if self.interim_count > MAX_INTERIM:
                 self.excess = FailureReason.GARBAGE, f"more than {MAX_INTERIM} interim responses"
             return
-        fields = sum(len(name) + len(value) + len(b": \r\n") for name, value in message.raw_headers)
+        headers = message.raw_headers
+        fields = sum(map(len, chain.from_iterable(headers))) + len(headers) * len(b": \r\n")
         self.head_bytes = len(f"HTTP/1.1 {message.code} {message.reason}\r\n\r\n") + fields
         self.is_chunked = message.chunked
 

@@ -30,7 +30,7 @@ def build_fetched(response: aiohttp.ClientResponse, url: Url, body: bytes, excha
     headers = response.headers
     status = response.status
     robots_tags = headers.getall("X-Robots-Tag", ())
-    printable = ((name, replace_unprintable(value)) for name, value in headers.items() if name.isprintable())
+    printable = [(name, replace_unprintable(value)) for name, value in headers.items() if name.isprintable()]
     return Fetched(
         status=status if 100 <= status <= 599 else 500,  # RFC 9110, 15: an invalid status counts as a server error
         body=body,

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from crawler.errors import CrawlerError
-from crawler.notify.subscription_delivery import DeliveryContext, DeliveryStats, deliver_to_subscription
+from crawler.notify.delivery_stats import DeliveryStats
+from crawler.notify.subscription_delivery import DeliveryContext, deliver_to_subscription
 from crawler.store import report, subscriptions
 from crawler.store.subscriptions import DeliveryLocks
 

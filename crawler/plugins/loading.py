@@ -12,7 +12,6 @@ from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
 from crawler.core.http.urls import Url
@@ -21,7 +20,9 @@ from crawler.errors import BadInput, PluginBroken
 from crawler.plugins import points
 from crawler.plugins.points import NotUsable, PluginGroup
 
-if TYPE_CHECKING:  # it imports numpy, which parser processes do not need
+if TYPE_CHECKING:  # slow imports, which parser processes and crawls without plugins do not need
+    from importlib.metadata import EntryPoint
+
     from crawler.core.freshness.policies import VisitResult
     from crawler.core.freshness.visit_terms import CrawlDefaults
 
@@ -184,8 +185,10 @@ def require_policy(policy_name: str, names: tuple[str, ...]) -> None:
         raise BadInput(str(error)) from error
 
 
-def list_installed() -> list[EntryPoint]:
+def list_installed() -> "list[EntryPoint]":
     """List all plugins of installed packages, by name, without importing them."""
+    from importlib.metadata import entry_points
+
     entries = [each for point in PluginGroup for each in entry_points(group=point.value)]
     return sorted(entries, key=lambda each: (each.name, each.group, _describe_package(each)))
 
@@ -219,7 +222,7 @@ def _load_and_try(names: Sequence[str]) -> Iterator[tuple[PluginStatus, Any]]:
             yield _build_status(entry, used=True), plugin
 
 
-def _load_usable(entry: EntryPoint, duplicates: Sequence[EntryPoint], readers: Mapping[str, str]) -> Any:
+def _load_usable(entry: "EntryPoint", duplicates: "Sequence[EntryPoint]", readers: Mapping[str, str]) -> Any:
     """Load and try a plugin. readers: earlier reader plugins by media type.  Raise PluginBroken if it is unusable."""
     if len(duplicates) > 1:
         raise PluginBroken(f"the plugin {entry.name} is defined twice: {' and '.join(map(_describe, duplicates))}")
@@ -244,20 +247,20 @@ def _load_usable(entry: EntryPoint, duplicates: Sequence[EntryPoint], readers: M
     return plugin
 
 
-def _instantiate(entry: EntryPoint) -> Any:
+def _instantiate(entry: "EntryPoint") -> Any:
     loaded = entry.load()
     return loaded() if isinstance(loaded, type) else loaded
 
 
-def _describe_package(entry: EntryPoint) -> str:
+def _describe_package(entry: "EntryPoint") -> str:
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "an unknown package"
 
 
-def _describe(entry: EntryPoint) -> str:
+def _describe(entry: "EntryPoint") -> str:
     return f"{entry.name} ({entry.group}, {entry.value} of {_describe_package(entry)})"
 
 
-def _build_status(entry: EntryPoint, *, used: bool, problem: str = "") -> PluginStatus:
+def _build_status(entry: "EntryPoint", *, used: bool, problem: str = "") -> PluginStatus:
     return PluginStatus(entry.name, entry.group, _describe_package(entry), entry.value, is_used=used, problem=problem)
 
 

@@ -18,6 +18,7 @@ from crawler.core.http.urls import Url
 from crawler.core.page.selectors import View
 from crawler.core.page.snapshot import parse_body
 from crawler.core.page_rules import PageRule, PageRules
+from crawler.engine.parsing import parser_pool
 from crawler.engine.parsing.parser_handle import PARSER_SCRIPT
 from crawler.engine.parsing.parser_pool import DomainParser, FairShares, ParserPool, ReadingLimits
 from crawler.engine.parsing.parser_process import STATM
@@ -167,6 +168,16 @@ async def test_a_domain_never_has_all_readers() -> None:
             await asyncio.sleep(0)
         assert order == ["greedy 0", "other"]
         go_on.set()
+
+
+async def test_calls_that_wait_too_long_get_another_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parser_pool, "SLOT_SECONDS", 0)
+    shares = FairShares(1, max_amount=10, max_slots=3)
+    async with shares.share("a", 1), shares.share("a", 1):
+        third = asyncio.create_task(shares.share("a", 1).__aenter__())
+        async with shares.share("b", 1):
+            assert not third.done()  # the last slot is for other domains
+        third.cancel()
 
 
 async def test_readers_together_have_a_bound_on_their_memory_and_a_large_body_is_not_overtaken() -> None:

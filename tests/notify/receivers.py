@@ -12,7 +12,8 @@ from crawler.core.domain import Domain
 from crawler.core.http.credentials import SecretReference
 from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.notify.delivery import deliver
-from crawler.notify.subscription_delivery import DeliveryContext, DeliveryStats
+from crawler.notify.delivery_stats import DeliveryStats
+from crawler.notify.subscription_delivery import DeliveryContext
 from crawler.store import report, subscriptions
 from crawler.store.database import Database
 from crawler.store.report import EventKind

@@ -19,8 +19,9 @@ from crawler.errors import BadInput, StoreUnavailable, find_failure
 from crawler.format.kinds import NEWS, parse_kinds
 from crawler.format.values import format_count
 from crawler.notify.delivery import deliver, keep_delivering
+from crawler.notify.delivery_stats import DeliveryStats
 from crawler.notify.message_text import format_headline
-from crawler.notify.subscription_delivery import DeliveryContext, DeliveryStats, explain_not_run_here, may_run
+from crawler.notify.subscription_delivery import DeliveryContext, explain_not_run_here, may_run
 from crawler.notify.subscription_delivery import send_test as send_test_message
 from crawler.notify.target import check_target, get_signed_text
 from crawler.notify.webhook_signing import parse_signing_keys

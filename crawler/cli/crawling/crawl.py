@@ -56,7 +56,8 @@ def crawl(
     time_limit = values.parse_span(max_run_time) if max_run_time else None
     if not names and not due:
         raise BadInput("nothing to crawl: give a URL or a domain, or --due for all registered domains")
-    maintenance.check_plugins(settings())
+    if settings().plugins:
+        maintenance.check_plugins(settings())
     if dry_run:
         preview_output.show_preview(names or (), patch=patch, max_pages=pages, at=at, as_json=as_json)
         return DONE

@@ -1,5 +1,6 @@
 """Run and output of recrawl crawl: one crawl run in this process, and its summary."""
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,10 +9,9 @@ from datetime import UTC, datetime, timedelta
 from crawler.app import crawl as app
 from crawler.app.database import AppDatabase
 from crawler.app.settings import SettingsPatch
-from crawler.cli.delivery.notify_output import remark_failures
 from crawler.cli.domains.register import probe_and_register
-from crawler.cli.output import get_stderr, pick_fields, print_json, remark, say, show_facts, show_rows
-from crawler.cli.progress import CrawlProgress
+from crawler.cli.lazy import notify_output, progress
+from crawler.cli.output import is_terminal, pick_fields, print_json, remark, say, show_facts, show_rows
 from crawler.cli.running.prune import remark_quotas
 from crawler.cli.session import DONE, PROBLEM, Interrupts, run_on_database, settings
 from crawler.clock import Clock
@@ -40,10 +40,12 @@ def run_crawl(
 
         targets = await app.find_targets(db, names, at=at, register=register, only_due=due)
         _remark_conditions(targets, patch, at=at)
-        is_shown = get_stderr().is_terminal
-        pending = await app.count_due_pages(db, targets.domains, at=clock.now()) if is_shown else 0
-        with CrawlProgress(pending=pending or 0, max_pages=request.max_pages) as progress:
-            hooks, stoppable = app.ShiftHooks(progress=progress.record_batch), replace(request, stop=interrupts.stop)
+        stoppable = replace(request, stop=interrupts.stop)
+        if not is_terminal(sys.stderr):
+            return await app.crawl(db, targets, stoppable, clock=clock), interrupts
+        pending = await app.count_due_pages(db, targets.domains, at=clock.now())
+        with progress.CrawlProgress(pending=pending or 0, max_pages=request.max_pages) as bar:
+            hooks = app.ShiftHooks(progress=bar.record_batch)
             return await app.crawl(db, targets, stoppable, clock=clock, hooks=hooks), interrupts
 
     # Each lease needs one connection to record visits and one to renew itself.
@@ -67,7 +69,8 @@ def _remark_notified(result: app.CrawlResult) -> None:
     sent = result.delivered
     if sent.messages:
         remark(f"Notified: {format_count(sent.changes, 'change')} in {format_count(sent.messages, 'message')}")
-    remark_failures(sent)
+    if sent.undelivered:
+        notify_output.remark_failures(sent)
     if result.notify_error:
         remark(f"recrawl: {result.notify_error}; to send the notifications: recrawl notify run")
 

@@ -1,6 +1,7 @@
 """The response headers that are stored with a version: limited in size, and without secrets."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 MAX_BYTES = 4096  # of all headers; ordinary responses have a quarter of that
 MAX_VALUE_CHARS = 1024  # longer values, such as those of some Content-Security-Policy headers, are truncated
@@ -22,12 +23,17 @@ def select_stored_headers(headers: Iterable[tuple[str, str]]) -> str:
     lines: list[str] = []
     bytes_left = MAX_BYTES
     for name, value in headers:
-        lower = name.lower()
-        if lower in UNSTORED_HEADERS or any(word in lower for word in SECRET_WORDS):
+        if not _is_stored(name):
             continue
         line = f"{name}: {value if len(value) <= MAX_VALUE_CHARS else value[:MAX_VALUE_CHARS] + ELLIPSIS}"
-        bytes_left -= len(line.encode("utf-8", "replace")) + 1
+        bytes_left -= (len(line) if line.isascii() else len(line.encode("utf-8", "replace"))) + 1
         if bytes_left < 0:
             break
         lines.append(line)
     return "\n".join(lines)
+
+
+@lru_cache(maxsize=1024)  # a site sends the same names with each response
+def _is_stored(name: str) -> bool:
+    lower = name.lower()
+    return lower not in UNSTORED_HEADERS and not any(word in lower for word in SECRET_WORDS)

@@ -30,26 +30,30 @@ from crawler.engine.parsing.parser_process import pack_message
 from crawler.plugins import NO_PLUGINS, Plugins
 from crawler.plugins.loading import PluginReader
 
+SLOT_SECONDS = 0.1  # calls that wait for less are not worth another process, whose start takes 0.25 s of CPU
+
 
 @dataclass(slots=True, eq=False)
 class _Waiter:
     party: Hashable
     amount: int
     slot: "asyncio.Future[None]"
+    timer: asyncio.TimerHandle | None = None
 
 
 class FairShares:
     """A fair semaphore for calls, each of which needs a slot and an amount of a resource such as memory.
 
-    slots: the maximum number of simultaneous calls. One party (a domain) gets at most all slots but one, unless there
-    is only one slot.  max_amount: the limit for the amounts of all calls together; a single call must not need more.
+    slots: the maximum number of simultaneous calls; when a call has waited for SLOT_SECONDS, it grows by one, up to
+    max_slots. One party (a domain) gets at most all slots but one, unless there is only one slot.
+    max_amount: the limit for the amounts of all calls together; a single call must not need more.
     The party with the fewest slots comes first, then the one that has waited longest. No call overtakes one that only
     waits for its amount; otherwise a large call might wait forever.
     """
 
-    def __init__(self, slots: int, *, max_amount: int) -> None:
+    def __init__(self, slots: int, *, max_amount: int, max_slots: int = 0) -> None:
+        self._slots, self._max_slots = slots, max_slots
         self._free_slots, self._free_amount = slots, max_amount
-        self._max_per_party = max(slots - 1, 1)
         self._slots_by_party: dict[Hashable, int] = {}  # only of parties with at least one slot
         self._waiters: list[_Waiter] = []
 
@@ -69,6 +73,7 @@ class FairShares:
         waiter = _Waiter(party, amount, asyncio.get_running_loop().create_future())
         self._waiters.append(waiter)
         self._grant_slots()
+        waiter.timer = asyncio.get_running_loop().call_later(SLOT_SECONDS, self._add_slot, waiter)
         try:
             await waiter.slot
         except asyncio.CancelledError:
@@ -77,10 +82,19 @@ class FairShares:
             else:
                 self._release(party, amount)  # it was granted at the moment of cancellation
             raise
+        finally:
+            waiter.timer.cancel()  # the last one that was started
+
+    def _add_slot(self, waiter: _Waiter) -> None:
+        """Add a slot, and another one later if the waiter gets none."""
+        if self._slots < self._max_slots:
+            self._slots, self._free_slots = self._slots + 1, self._free_slots + 1
+            self._grant_slots()
+            waiter.timer = asyncio.get_running_loop().call_later(SLOT_SECONDS, self._add_slot, waiter)
 
     def _has_free_slot(self, party: Hashable) -> bool:
         """Return whether there is a free slot that the party may take."""
-        return self._free_slots > 0 and self._slots_by_party.get(party, 0) < self._max_per_party
+        return self._free_slots > 0 and self._slots_by_party.get(party, 0) < max(self._slots - 1, 1)
 
     def _acquire(self, party: Hashable, amount: int) -> None:
         self._free_slots -= 1
@@ -112,7 +126,7 @@ T = TypeVar("T")
 
 log = logging.getLogger("recrawl.readers")
 
-INLINE_BODIES = 16  # bodies parsed in this process before a parser process is started, which takes 0.2 s
+INLINE_BODIES = 64  # bodies parsed in this process before a parser process is started, which takes 0.25 s of CPU
 LARGE_BYTES = 256 << 10  # parsing a larger body in this process would delay all other requests
 MAX_PARSERS = 9  # parser processes, 50 MB each; one crawling process cannot keep more of them busy
 
@@ -175,7 +189,7 @@ class ParserPool:
         names = {each.name for each in plugins.readers.values()}
         self._handles = [ParserHandle(plugins=sorted(names)) for _ in range(max(processes, 1))]
         self._idle = list(self._handles)
-        self._shares = FairShares(len(self._handles), max_amount=limits.memory_bytes)
+        self._shares = FairShares(1, max_amount=limits.memory_bytes, max_slots=len(self._handles))
         self._starting: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:

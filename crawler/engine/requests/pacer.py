@@ -53,6 +53,8 @@ class Pacer:
     @property
     def delay(self) -> timedelta:
         """Return the current real time between two requests."""
+        if not self._base_delay and not self._min_delay:
+            return self._min_delay
         speed = self._speed or 1.0  # while the hours are closed, nothing is sent anyway
         delay = max(self._base_delay / speed, self._min_delay)
         latency_delay = min(self._latency_factor * (self._latency or timedelta(0)), MAX_LATENCY_DELAY)

@@ -22,7 +22,7 @@ FAULT = re.compile(r"Traceback|\w(Error|Exception)\b|\| (ERROR|CRITICAL)")
 def settings_of(home: Path, **others: object) -> Settings:
     """Return the settings of a stack with its own Postgres and Prefect server."""
     unset = {"database_url": None, "PREFECT_API_URL": None, "PREFECT_API_AUTH_STRING": None}
-    return Settings(home=home, **unset, **others)  # type: ignore[arg-type]
+    return Settings(home=home, **unset, **others)
 
 
 def ask(api: PrefectApi, path: str, body: dict[str, Any] | None = None, **headers: str) -> Any:
