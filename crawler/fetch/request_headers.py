@@ -13,11 +13,9 @@ def build_headers(validators: Validators, language: str) -> dict[str, str]:
 
     language: the value of Accept-Language; empty to send none.
     """
-    headers = {"Accept-Language": language} if language else {}
-    for name, value in zip(CONDITIONS, (validators.etag, validators.last_modified), strict=True):
-        if value and responses.can_be_sent(value):
-            headers[name] = value
-    return headers
+    values = zip(CONDITIONS, (validators.etag, validators.last_modified), strict=True)
+    headers = {name: value for name, value in values if value and responses.can_be_sent(value)}
+    return headers | {"Accept-Language": language} if language else headers
 
 
 def add_auth(headers: dict[str, str], url: Url, auth: RequestAuth) -> dict[str, str]:

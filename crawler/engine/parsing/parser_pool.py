@@ -126,7 +126,7 @@ T = TypeVar("T")
 
 log = logging.getLogger("recrawl.readers")
 
-INLINE_BODIES = 64  # bodies parsed in this process before a parser process is started, which takes 0.25 s of CPU
+INLINE_BODIES = 16  # bodies parsed in this process before a parser process is started, which takes 0.25 s of CPU
 LARGE_BYTES = 256 << 10  # parsing a larger body in this process would delay all other requests
 MAX_PARSERS = 9  # parser processes, 50 MB each; one crawling process cannot keep more of them busy
 
