@@ -30,7 +30,7 @@ from crawler.engine.parsing.parser_process import pack_message
 from crawler.plugins import NO_PLUGINS, Plugins
 from crawler.plugins.loading import PluginReader
 
-SLOT_SECONDS = 0.1  # calls that wait for less are not worth another process, whose start takes 0.25 s of CPU
+SLOT_SECONDS = 0.1  # a process takes 0.25 s of CPU to start, which shorter waits do not justify
 
 
 @dataclass(slots=True, eq=False)
