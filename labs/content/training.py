@@ -21,7 +21,7 @@ from crawler.core.page.main_content.context import CONTEXT_TABLES, compute_conte
 from crawler.core.page.main_content.features import TABLES, Floats, Ints, LineFeatures, compute_features
 from crawler.core.page.main_content.hints import BIT_COUNT
 from crawler.core.page.main_content.page_type import MEASURE_COUNT, PageType, measure_page
-from crawler.core.page.scan import PageScan, RecordKind, scan_tree
+from crawler.core.page.scan import PageScan, RecordKind
 
 FOLDS = 5
 STEPS = 120  # of the optimizer; with more, no figure changes by .002
@@ -55,7 +55,7 @@ def load_pages(folder: Path) -> list[Page]:
     """Load the pages that have lines, in the order of their names."""
     pages = []
     for path in sorted(folder.glob("*.html")):
-        scan = scan_tree(parse_html(path.read_bytes(), "text/html").tree)
+        scan = parse_html(path.read_bytes(), "text/html").content_scan
         if not scan.texts:
             continue
         review = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))

@@ -39,7 +39,7 @@ typedef struct {
 /* Of scan.py and page_cost.py. Lists of names: each name ends with a NUL, and the list with an empty name. */
 typedef struct {
     const Functions *functions;
-    const byte *tags, *root_ids, *boilerplate_roles, *placeholder_classes, *link_marks;
+    const byte *tags, *root_ids, *boilerplate_roles, *placeholder_classes, *opened_parts, *link_marks;
     const u32 *tag_flags; /* the flags below; the characters that mark the start and end in the two highest bytes */
     const byte *cost_tags;
     const u32 *cost_flags;
@@ -358,13 +358,30 @@ static const byte *skip_word(const byte *at, const byte *end, const char *word) 
     return at;
 }
 
+static int has_opened_part(Text text) {
+    Text part;
+    for (; is_filled(text); text.start++)
+        for (part = get_name_at(settings->opened_parts); is_filled(part); part = get_name_at(part.end + 1))
+            if (skip_word(text.start, text.end, (const char *)part.start)) return 1;
+    return 0;
+}
+
+/* Return whether a hidden element holds text for readers: scripts, readers or searches will show it. */
+static int is_shown_later(const Attributes *attributes) {
+    Text id = get(attributes, ID);
+    return has_opened_part(get(attributes, CLASS)) || has_opened_part(id) || has_opened_part(get(attributes, ROLE))
+        || (id.end - id.start > 1 && id.start[0] == 'S' && id.start[1] == ':')
+        || is_one_of(get(attributes, HIDDEN_VALUE), (const byte *)"until-found\0", 1);
+}
+
 static int is_hidden_by_attributes(const Attributes *attributes) {
     Text style = get(attributes, STYLE);
-    for (; style.start < style.end; style.start++) {
+    int is_hidden = has(attributes, HIDDEN_VALUE);
+    for (; !is_hidden && style.start < style.end; style.start++) {
         const byte *at = skip_word(style.start, style.end, "display");
-        if (at && (at = skip_word(at, style.end, ":")) && skip_word(at, style.end, "none")) return 1;
+        is_hidden = at && (at = skip_word(at, style.end, ":")) && skip_word(at, style.end, "none");
     }
-    return has(attributes, HIDDEN_VALUE);
+    return is_hidden && !is_shown_later(attributes);
 }
 
 /* Return whether an element says that it is not filled yet. */

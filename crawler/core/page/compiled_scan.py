@@ -80,6 +80,7 @@ _SAMPLE = """<html lang=en><title> A\0 page</title><meta name=robots content=noi
 <main><h1>Two\t words\3</h1><p class=c>text<br>more <em>of\xa0it</em> \u65e5\u672c<img src=i alt=t>
 <a href=y hreflang=de rel=Alternate>z</a>
 <pre><code class=language-c>int  a;\n</code></pre><div hidden>no</div><div style="Display : none">no</div><ul id=e></ul>
+<p hidden id=Tab-2>yes</p>
 <div id=root></div><noscript>Please turn on your scripts</noscript><input type=password><svg><title>s</title></svg>"""
 
 
@@ -88,7 +89,7 @@ class _Settings(ctypes.Structure):
         ("functions", ctypes.c_void_p),
         *(
             (name, ctypes.c_char_p)
-            for name in ("tags", "root_ids", "boilerplate_roles", "placeholder_classes", "link_marks")
+            for name in ("tags", "root_ids", "boilerplate_roles", "placeholder_classes", "opened_parts", "link_marks")
         ),
         ("tag_flags", ctypes.c_void_p),
         ("cost_tags", ctypes.c_char_p),
@@ -227,6 +228,7 @@ def _open_library() -> tuple[ctypes.CDLL, object]:
         _join(scan.ROOT_IDS),
         _join(scan.BOILERPLATE_ROLES),
         _join(scan.PLACEHOLDER_CLASSES),
+        _join(scan.OPENED_PARTS),
         "".join(scan.LINK_MARKS).encode(),
         tag_flags.buffer_info()[0],
         _join(cost_tags),

@@ -53,6 +53,10 @@ MAX_MESSAGE_CHARS = 1000  # that are read of such a message
 MAX_HINT_CHARS = 1000  # of a box; a longer text gets no more hints
 MAX_DATA_CHARS = 500_000  # of the inline scripts of a page; the rest is not collected
 
+# Parts of the classes, ids and roles of elements that are hidden until a reader opens them: the panels of tabs and
+# accordions (WAI-ARIA Authoring Practices), answers to questions.
+OPENED_PARTS = ("accordion", "collaps", "faq", "panel", "region", "tab-", "tabs")
+STREAMED_ID = "S:"  # starts the ids of hidden elements that a page streamed by React shows as soon as it is loaded
 # Classes of elements that scripts fill or replace, or parts of such classes.
 PLACEHOLDER_CLASSES = ("skeleton", "spinner", "shimmer")
 HTML_SPACES = " \t\n\f\r"
@@ -473,8 +477,20 @@ def get_text(node: LexborNode) -> str:
 def _find_hidden(tree: LexborHTMLParser) -> Iterator[int]:
     """Yield the mem_ids of elements that their own attributes hide."""
     for node in tree.css(_MAY_BE_HIDDEN):
-        if "hidden" in node.attrs or _DISPLAY_NONE.search(node.attrs.get("style") or ""):
+        attributes = node.attributes
+        is_hidden = "hidden" in attributes or _DISPLAY_NONE.search(attributes.get("style") or "")
+        if is_hidden and not _is_shown_later(attributes):
             yield node.mem_id
+
+
+def _is_shown_later(attributes: _Attributes) -> bool:
+    """Return whether a hidden element holds text for readers: scripts, readers or searches will show it."""
+    names = " ".join([attributes.get(name) or "" for name in ("class", "id", "role")]).lower()
+    return (
+        any(part in names for part in OPENED_PARTS)
+        or (attributes.get("id") or "").startswith(STREAMED_ID)
+        or (attributes.get("hidden") or "").lower() == "until-found"
+    )
 
 
 def _get_tokens(attributes: _Attributes, name: str) -> frozenset[str]:

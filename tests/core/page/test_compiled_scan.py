@@ -52,6 +52,8 @@ PAGES = {
     "filled root": f"<div id=app>{'word ' * 50}</div><section id=__next><a href=x>y</a></section><body id=root>",
     "message": f"<noscript>{'x' * 996} a b c</noscript>"
     "<noscript><p>Please</p> <p>turn on</p> <b>scripts</b></noscript>",
+    "hidden until opened": "<p hidden class='x MyAccordion'>a<p hidden id=S:1f>b<p hidden id=S>c<p hidden role=Region>d"
+    "<p style=display:none class='tab tabs'>e<p hidden=Until-Found>f<p hidden class='accordio n'>g<p hidden id=xS:>h",
     "custom elements": "<x-a hidden>a</x-a><x-b>b<annotation>c</annotation><my-div class=x>d</my-div></x-b><a:b>e",
     "foreign": "<svg><a href=1 xlink:href=2>x</a><foreignObject><p>y</p></foreignObject><desc>z</desc>"
     "<![CDATA[<q>\0]]></svg>"

@@ -36,6 +36,7 @@ def html(markup: str, content_type: str = "text/html; charset=utf-8", robots_tag
         ("<script>var a=1</script><style>p{}</style><p>seen</p><noscript>no</noscript>", "seen"),
         ("<p>seen</p><noscript><p>in a block</p></noscript><template><p>no</p></template>", "seen"),
         ("<p hidden>no</p><div style='color:red; DISPLAY : none'><p>no</p></div>seen", "seen"),
+        ("<div hidden role=tabpanel>seen</div><div style='display:none' id=S:1>streamed</div>", "seen\nstreamed"),
         ("<title>no</title><p>seen</p><!-- no --><textarea>no</textarea>", "seen"),
         ("<p>seen</p><svg><title>no</title><text>12 %</text></svg>", "seen\n12 %"),
         ("<pre>a\n  b</pre>", "a b"),

@@ -23,6 +23,7 @@ from crawler.core.page.shared_lines import NO_SHARED_LINES, SharedLines
 
 MIN_CONFIDENCE = 0.5  # below it, more text is chosen
 FALLBACK_SHARE = 0.5  # of the threshold for the probability of a line
+HEADING_SHARE = 0.5  # likewise, for a heading right above a chosen line
 # What the odds of a line are multiplied with if the domain's pages share it, and if not, outside of elements that mark
 # boilerplate, once MIN_KNOWN_PAGES pages are known. Found by `python -m benchmarks content`.
 SHARED_ODDS = 0.05
@@ -70,6 +71,7 @@ def choose_content(scan: PageScan, *, title: str, shared: SharedLines = NO_SHARE
         threshold *= FALLBACK_SHARE
     chosen = (likely >= threshold).tolist()
     _fill_gaps(chosen, is_shared, is_doubtful)
+    _choose_headings(scan, chosen, (likely >= threshold * HEADING_SHARE).tolist())
     lines = tuple([line for line in compress(range(len(chosen)), chosen) if scan.texts[line]])
     return MainContent(lines, scores.page_type, confidence)
 
@@ -134,6 +136,13 @@ def _fill_gaps(chosen: list[bool], is_shared: list[bool], is_doubtful: list[bool
             run = 0
         else:
             run = run + 1 if is_shared[line] and not is_doubtful[line] else MAX_SHARED_GAP + 1
+
+
+def _choose_headings(scan: PageScan, chosen: list[bool], is_likely: list[bool]) -> None:
+    """Choose likely headings right above chosen lines."""
+    for line in range(len(chosen) - 2, -1, -1):
+        if is_likely[line] and not chosen[line] and chosen[line + 1]:
+            chosen[line] = scan.box_tags[scan.line_boxes[line]] in HEADING_LEVELS
 
 
 def add_headings(scan: PageScan, lines: Sequence[int]) -> list[int]:

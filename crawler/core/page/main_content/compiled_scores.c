@@ -597,8 +597,8 @@ static void name_boxes(State *state) {
         if (count <= 0) continue;
         chars = state->chars_before[state->ends[box]] - state->chars_before[state->starts[box]];
         links = state->links_before[state->ends[box]] - state->links_before[state->starts[box]];
-        /* Of the shares of links, numpy joins all but the lowest: the sum of truth values is 0 or 1. */
-        state->codes[box] = (byte)(count_bits(count, COUNTS - 1) * GROUP_LINKS + (links * 10 >= chars));
+        state->codes[box] = (byte)(count_bits(count, COUNTS - 1) * GROUP_LINKS
+                                   + (links * 10 >= chars) + (links * 3 >= chars) + (links * 3 >= chars * 2));
         state->levels[box] = (byte)count_bits(name_counts[state->names[box]], COUNTS - 1); /* of siblings */
     }
 }

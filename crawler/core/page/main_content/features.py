@@ -134,7 +134,8 @@ def compute_features(scan: PageScan, title: str) -> LineFeatures:
     sizes = np.searchsorted(_SIZE_LIMITS, chars, "right")
     coarse = _COARSE[sizes]
     shares = np.where(links == 0, 0, np.where(links >= chars, 5, 1 + 4 * links // np.maximum(chars, 1)))
-    shares_of_boxes = (box_links * 10 >= box_chars) + (box_links * 3 >= box_chars) + (box_links * 3 >= box_chars * 2)
+    limits = [box_links * 10 >= box_chars, box_links * 3 >= box_chars, box_links * 3 >= box_chars * 2]
+    shares_of_boxes = np.sum(limits, axis=0)
     box_codes = np.searchsorted(_COUNT_LIMITS, ends - starts, "right") * GROUP_LINKS + shares_of_boxes
     masks = _compute_masks(scan, filled, box_chars.tolist())
     names, sibling_codes = _name_boxes(scan, filled)

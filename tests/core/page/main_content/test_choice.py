@@ -121,6 +121,14 @@ def test_preformatted_text_keeps_its_lines_and_indentation() -> None:
     assert "def light(lamp):\n    if lamp.oil:\n        return lamp.burn()\n" in text
 
 
+@pytest.mark.parametrize(("share", "headings"), [(1.0, []), (0.1, ["The lighthouse"])], ids=["equal", "lower"])
+def test_headings_right_above_chosen_lines_may_be_less_likely(share: float, headings: list[str]) -> None:
+    scan = scan_page(f"<div><h1>Lamps</h1><h2>The lighthouse</h2><p>{PARAGRAPH}</p><p>About the lamp</p></div>{MENU}")
+    with patch.object(choice, "HEADING_SHARE", share):
+        lines = choose_content(scan, title="").lines
+    assert [scan.texts[line] for line in lines if scan.box_tags[scan.line_boxes[line]] == "h2"] == headings
+
+
 @pytest.mark.parametrize("sign", ["¶", "#", "🔗"])
 def test_permalinks_of_headings_are_removed(sign: str) -> None:
     heading = f"<h2>Stores of the year<a class=headerlink href='#stores'>{sign}</a></h2>"
@@ -144,7 +152,7 @@ def test_confidence_is_high_for_an_article_and_low_for_a_page_of_links() -> None
 def test_uncertain_choice_takes_more_text() -> None:
     scan = scan_page(f"<div><h1>The lighthouse</h1><p>{PARAGRAPH}</p><p>About the lamp</p></div>{MENU}")
     lines = choose_content(scan, title="").lines
-    with patch.object(choice, "MIN_CONFIDENCE", 1.1):
+    with patch.multiple(choice, MIN_CONFIDENCE=1.1, FALLBACK_SHARE=0.1):
         more = choose_content(scan, title="").lines
     assert set(lines) < set(more)
 
