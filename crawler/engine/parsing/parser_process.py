@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import crawler.core.change.boilerplate  # noqa: F401  import all that calls need before memory is limited
-from crawler.core.page.compiled_scan import describe_reader
+from crawler.core.page.main_content.compiled_scores import load_scoring_library
 from crawler.core.page.reader_choice import VARIABLE, choose_reader
 
 LENGTH = struct.Struct(">I")
@@ -114,7 +114,7 @@ def _write_reply(replies: BinaryIO, reply: bytes) -> None:
 if __name__ == "__main__":
     streams = open_streams()
     choose_reader(os.environ.get(VARIABLE, ""))
-    describe_reader()  # loads the library now: its memory would count against the limit of a body
+    load_scoring_library()  # now: its memory would count against the limit of a body
     if len(sys.argv) > 1:  # load plugins now: their imports would count against the limit of a body
         from crawler.plugins import load_reader  # not needed without plugins
 

@@ -137,14 +137,18 @@ def score_page(page: PageScan, title: str) -> LineScores:
 
 def score_compiled(page: PageScan, title: str) -> LineScores | None:
     """Score the lines of a page with the library; return None if there is none or only numpy can score this page."""
+    library = load_scoring_library()
+    return None if library is None else _score_page(library, page, title)
+
+
+def load_scoring_library() -> ctypes.CDLL | None:
+    """Load the library, unless it is loaded or cannot be used to score lines."""
     library = load_library()
-    if library is None:
-        return None
-    if library is not _loaded.library:
+    if library is not None and library is not _loaded.library:
         with _loading:
             if library is not _loaded.library:
                 _load(library)
-    return _score_page(library, page, title) if _loaded.is_usable else None
+    return library if _loaded.is_usable else None
 
 
 def _load(library: ctypes.CDLL) -> None:
