@@ -25,7 +25,7 @@ ECONOMY = """
       FROM domain_state WHERE domain_id = %s
 """
 POOLS = "SELECT pool, pages, dividend FROM pool WHERE domain_id = %s ORDER BY pool"
-ACCOUNTS = "SELECT key, pool, net, history, clock FROM cash WHERE domain_id = %s AND key = ANY(%s)"
+ACCOUNTS = "SELECT key, pool, net, history, clock FROM cash WHERE domain_id = %s AND key = ANY(%b)"
 
 URLS = """
     SELECT p.key, p.url FROM page p JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
@@ -69,7 +69,7 @@ COUNT_LIMITED = f"""
      WHERE r.domain_id = %(domain_id)s AND r.pattern = x.pattern
 """  # noqa: S608  likewise
 NO_PAGES: Mapping[PageKey, int] = MappingProxyType({})
-DELETE_ACCOUNTS = "DELETE FROM cash WHERE domain_id = %s AND key = ANY(%s)"
+DELETE_ACCOUNTS = "DELETE FROM cash WHERE domain_id = %s AND key = ANY(%b)"
 
 
 @dataclass(slots=True)
