@@ -145,7 +145,7 @@ class Settings(BaseModel):
         "half of it is also an upper limit of one request's time",
     )
     concurrent_domains: int = Field(8, ge=1, description="number of domains that one crawl run crawls at a time")
-    max_batch_size: int = Field(100, ge=1, le=5000, description="maximum number of visits recorded in one transaction")
+    max_batch_size: int = Field(300, ge=1, le=5000, description="maximum number of visits recorded in one transaction")
     max_batch_age: Seconds = Field(
         timedelta(seconds=5), description="age at which a batch of visits is recorded even if it is not full"
     )

@@ -12,7 +12,7 @@ from crawler.engine.requests.lease_budget import LeaseBudget
 from crawler.engine.requests.requester import Requester
 from crawler.engine.store_port import LeasedStore
 
-BATCHES_AHEAD = 2  # selected and not fetched yet
+BATCH_AGES_AHEAD = 2  # the time for which pages are selected ahead, if the delay is long
 # Requests of a limited budget that are debited ahead. If the crawl is killed, they are lost for the day: the next
 # worker cannot refund them, because it is unknown how many were sent.
 LIMITED_AHEAD = 16
@@ -52,15 +52,15 @@ class TargetQueue:
 
     @property
     def lookahead(self) -> int:
-        """Return how many pages to select ahead: two batches, or fewer if the delay is long; at least the parallelism.
+        """Return how many pages to select ahead: a batch, or fewer if the delay is long; at least the parallelism.
 
-        A batch is limited by size and age. With a limited budget, LIMITED_AHEAD is the limit instead if that is lower.
+        With a limited budget, LIMITED_AHEAD is the limit instead if that is lower.
         """
-        max_pages, delay = BATCHES_AHEAD * self._settings.max_batch_size, self._requester.pacer.delay
+        max_pages, delay = self._settings.max_batch_size, self._requester.pacer.delay
         if self._budget.is_limited:
             max_pages = min(max_pages, LIMITED_AHEAD)
         if delay:
-            max_pages = min(max_pages, int(BATCHES_AHEAD * self._settings.max_batch_age / delay) + 1)
+            max_pages = min(max_pages, int(BATCH_AGES_AHEAD * self._settings.max_batch_age / delay) + 1)
         return max(max_pages, self.parallelism)
 
     def pop_target(self) -> Target | None:

@@ -113,7 +113,7 @@ def build_unnest(columns: str) -> str:
     columns: names and types, such as "key bytea, rank int". The parameters have the names of the columns.
     """
     parsed = _parse_columns(columns)
-    arrays = ", ".join(f"%({name})s::{kind}[]" for name, kind in parsed)
+    arrays = ", ".join(f"%({name})b::{kind}[]" for name, kind in parsed)
     return f"unnest({arrays}) AS x({', '.join(name for name, _ in parsed)})"
 
 

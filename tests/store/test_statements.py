@@ -11,7 +11,7 @@ from psycopg import errors
 import crawler.store
 
 IS_STATEMENT = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|WITH)\b")
-PLACEHOLDER = re.compile(r"%(?:\((\w+)\)|())s|%%")
+PLACEHOLDER = re.compile(r"%(?:\((\w+)\)|())[sb]|%%")
 PARTS = {"TOP_LINES"}  # parts of statements
 
 

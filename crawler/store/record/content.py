@@ -15,7 +15,7 @@ log = logging.getLogger("recrawl.content")
 
 MIN_COMPRESSED_BYTES = 256  # shorter bodies are not compressed
 
-STORED_DIGESTS = "SELECT digest FROM content WHERE domain_id = %s AND digest = ANY(%s)"
+STORED_DIGESTS = "SELECT digest FROM content WHERE domain_id = %s AND digest = ANY(%b)"
 READ_BODY = "SELECT encoding, body_bytes, data FROM content WHERE domain_id = %s AND digest = %s"
 CONTENT_COLUMNS = "domain_id int8, digest bytea, encoding text, body_bytes int4, data bytea"
 

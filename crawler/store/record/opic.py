@@ -25,7 +25,7 @@ ECONOMY = """
       FROM domain_state WHERE domain_id = %s
 """
 POOLS = "SELECT pool, pages, dividend FROM pool WHERE domain_id = %s ORDER BY pool"
-ACCOUNTS = "SELECT key, pool, net, history, clock FROM cash WHERE domain_id = %s AND key = ANY(%s)"
+ACCOUNTS = "SELECT key, pool, net, history, clock FROM cash WHERE domain_id = %s AND key = ANY(%b)"
 
 URLS = """
     SELECT p.key, p.url FROM page p JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
@@ -53,22 +53,23 @@ WRITE_ACCOUNTS = f"""
 # because their rank depends on their net.
 PAY = f"""
     WITH paid AS (
-        UPDATE cash c SET net = c.net + x.cash
-          FROM {build_unnest("key bytea, cash bigint")}
-         WHERE c.domain_id = %(domain_id)s AND c.key = x.key
+        INSERT INTO cash AS c (domain_id, key, pool, net)  -- an upsert as in WRITE_FRONTIER
+        SELECT %(domain_id)s, x.key, 0, x.cash FROM {build_unnest("key bytea, cash bigint")}
+        ON CONFLICT (domain_id, key) DO UPDATE SET net = c.net + excluded.net
      RETURNING c.key, c.pool, c.net, c.clock)
     SELECT paid.key, paid.net, paid.clock FROM paid WHERE paid.pool IN (0, 2)
 """  # noqa: S608  likewise
 WRITE_RANKS = f"""
-    UPDATE frontier f SET rank = x.rank FROM {build_unnest("key bytea, rank int")}
-     WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.state = 'unfetched'
+    INSERT INTO frontier AS f (domain_id, key, state, rank)
+    SELECT %(domain_id)s, x.key, 'unfetched', x.rank FROM {build_unnest("key bytea, rank int")}
+    ON CONFLICT (domain_id, key) DO UPDATE SET rank = excluded.rank WHERE f.state = 'unfetched'
 """  # noqa: S608  likewise
 COUNT_LIMITED = f"""
     UPDATE rule r SET pages = r.pages + x.more FROM {build_unnest("pattern text, more bigint")}
      WHERE r.domain_id = %(domain_id)s AND r.pattern = x.pattern
 """  # noqa: S608  likewise
 NO_PAGES: Mapping[PageKey, int] = MappingProxyType({})
-DELETE_ACCOUNTS = "DELETE FROM cash WHERE domain_id = %s AND key = ANY(%s)"
+DELETE_ACCOUNTS = "DELETE FROM cash WHERE domain_id = %s AND key = ANY(%b)"
 
 
 @dataclass(slots=True)

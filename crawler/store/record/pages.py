@@ -36,48 +36,53 @@ PAGE_COLUMNS = """
 # Fields of a visit with the same name.
 COPIED_FIELDS = ("at", "status", "soft_errors", "led_to", "missing_since", "body_bytes")
 VERSION_COLUMNS = [each.name for each in fields(Version)]
-# Where coalesce is used, a null parameter leaves the column unchanged.
+# The columns that a visit writes. x: the values of the visit; p: the row before. Where coalesce is used, a null
+# parameter leaves the column unchanged.
+WRITTEN_COLUMNS = {
+    **{name: f"x.{name}" for name in ("status", "reason", "failures", "soft_errors", "withheld_since")},
+    **{name: f"x.{name}" for name in ("rate_a", "rate_b", "magnitude_total", "magnitude_changes")},
+    **{name: f"coalesce(x.{name}, p.{name})" for name in ("text_digest", "main_digest", "shape_digest", "is_rendered")},
+    **{name: f"CASE WHEN x.renews THEN x.{name} ELSE p.{name} END" for name in ("etag", "last_modified")},
+    "last_visit_at": "x.at",
+    "visits": "p.visits + 1",
+    "signals": "CASE WHEN x.good THEN '' ELSE p.signals END",
+    "moved_to": "CASE WHEN x.good AND x.reason <> %(bulk_redirect)s THEN x.moved_to "
+    "ELSE coalesce(x.moved_to, p.moved_to) END",
+    "led_to": "coalesce(x.led_to, p.led_to)",  # the target of its last redirect; bulk redirects are found by it
+    "last_good_at": "CASE WHEN x.good THEN x.at ELSE p.last_good_at END",
+    "missing_since": "CASE WHEN x.good THEN NULL ELSE x.missing_since END",
+    "last_change_at": "CASE WHEN x.changed THEN x.at ELSE p.last_change_at END",
+    "changes": "p.changes + x.changed::int",
+    "announces": "CASE WHEN x.changed AND NOT x.rereads "
+    "THEN p.announces + (x.announced - p.announces) / least(p.changes + 2, %(most)s) ELSE p.announces END",
+    "received_bytes": "coalesce(x.body_bytes, p.received_bytes)",
+    "version": "coalesce(x.number, p.version)",
+    # rereads: replace the digest that was cleared for a full recrawl.
+    "body_digest": "CASE WHEN x.rereads THEN (SELECT s.body_digest FROM snapshot s "
+    "WHERE s.domain_id = p.domain_id AND s.key = p.key AND s.number = p.version) "
+    "ELSE coalesce(x.body_digest, p.body_digest) END",
+    "fingerprint": "CASE WHEN x.number IS NULL THEN p.fingerprint ELSE x.fingerprint END",
+}
+# All rows exist. Upserts find each by its key; for a join, Postgres would compare all keys with all pages of the domain
+# until it has statistics of the tables. psycopg parses statements of more than 4,096 characters at each execution.
 WRITE_PAGES = f"""
-    UPDATE page p
-       SET status = x.status, reason = x.reason, failures = x.failures, soft_errors = x.soft_errors,
-           withheld_since = x.withheld_since, last_visit_at = x.at, visits = p.visits + 1, rate_a = x.rate_a,
-           rate_b = x.rate_b, signals = CASE WHEN x.good THEN '' ELSE p.signals END,
-           magnitude_total = x.magnitude_total, magnitude_changes = x.magnitude_changes,
-           moved_to = CASE WHEN x.good AND x.reason <> %(bulk_redirect)s THEN x.moved_to
-                           ELSE coalesce(x.moved_to, p.moved_to) END,
-           led_to = coalesce(x.led_to, p.led_to),  -- the target of its last redirect; bulk redirects are found by it
-           last_good_at = CASE WHEN x.good THEN x.at ELSE p.last_good_at END,
-           missing_since = CASE WHEN x.good THEN NULL ELSE x.missing_since END,
-           last_change_at = CASE WHEN x.changed THEN x.at ELSE p.last_change_at END,
-           changes = p.changes + x.changed::int,
-           announces = CASE WHEN x.changed AND NOT x.rereads
-                            THEN p.announces + (x.announced - p.announces) / least(p.changes + 2, %(most)s)
-                            ELSE p.announces END,
-           etag = CASE WHEN x.renews THEN x.etag ELSE p.etag END,
-           last_modified = CASE WHEN x.renews THEN x.last_modified ELSE p.last_modified END,
-           received_bytes = coalesce(x.body_bytes, p.received_bytes), version = coalesce(x.number, p.version),
-           body_digest = CASE WHEN x.rereads  -- replaces the digest that was cleared for a full recrawl
-                              THEN (SELECT s.body_digest FROM snapshot s
-                                     WHERE s.domain_id = %(domain_id)s AND s.key = p.key AND s.number = p.version)
-                              ELSE coalesce(x.body_digest, p.body_digest) END,
-           text_digest = coalesce(x.text_digest, p.text_digest), main_digest = coalesce(x.main_digest, p.main_digest),
-           shape_digest = coalesce(x.shape_digest, p.shape_digest),
-           fingerprint = CASE WHEN x.number IS NULL THEN p.fingerprint ELSE x.fingerprint END,
-           is_rendered = coalesce(x.is_rendered, p.is_rendered)
+    INSERT INTO page (domain_id, key, url, first_seen_at, {", ".join(WRITTEN_COLUMNS)})
+    SELECT p.domain_id, p.key, p.url, p.first_seen_at, {", ".join(WRITTEN_COLUMNS.values())}
       FROM {build_unnest(PAGE_COLUMNS)}
-     WHERE p.domain_id = %(domain_id)s AND p.key = x.key
+     CROSS JOIN LATERAL (SELECT * FROM page WHERE domain_id = %(domain_id)s AND key = x.key OFFSET 0) p
+    ON CONFLICT (domain_id, key) DO UPDATE SET {build_upsert_set(WRITTEN_COLUMNS)}
 """  # noqa: S608  only our own columns are inserted
 WRITE_FRONTIER = f"""
-    UPDATE frontier f
-       SET state = x.state, due_at = x.due_at, request_reason = x.request_reason,
-           rank = CASE WHEN x.state = 'unfetched' THEN f.rank ELSE 0 END
-      FROM {build_unnest("key bytea, state text, due_at timestamptz, request_reason smallint")}
-     WHERE f.domain_id = %(domain_id)s AND f.key = x.key
+    INSERT INTO frontier AS f (domain_id, key, state, due_at, request_reason)
+    SELECT %(domain_id)s, x.* FROM {build_unnest("key bytea, state text, due_at timestamptz, request_reason smallint")}
+    ON CONFLICT (domain_id, key) DO UPDATE
+       SET {build_upsert_set(("state", "due_at", "request_reason"))},
+           rank = CASE WHEN excluded.state = 'unfetched' THEN f.rank ELSE 0 END
 """  # noqa: S608  likewise
 LOWER_DEPTHS = f"""
-    UPDATE frontier f SET depth = x.depth
-      FROM {build_unnest("key bytea, depth smallint")}
-     WHERE f.domain_id = %(domain_id)s AND f.key = x.key AND f.depth > x.depth
+    INSERT INTO frontier AS f (domain_id, key, state, depth)
+    SELECT %(domain_id)s, x.key, 'unfetched', x.depth FROM {build_unnest("key bytea, depth smallint")}
+    ON CONFLICT (domain_id, key) DO UPDATE SET depth = excluded.depth WHERE f.depth > excluded.depth
 """  # noqa: S608  likewise
 LINK_COLUMNS = "key bytea, targets bytea, external_domains text, external_link_counts text"
 WRITE_LINKS = f"""

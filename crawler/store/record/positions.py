@@ -18,7 +18,7 @@ POSITIONS = """
     SELECT f.key, f.state, f.depth, f.boosted, f.url_score, f.rank,
            CASE WHEN f.state = 'moved' THEN (SELECT p.moved_to FROM page p
                                               WHERE p.domain_id = %(domain_id)s AND p.key = f.key) END
-      FROM frontier f WHERE f.domain_id = %(domain_id)s AND f.key = ANY(%(keys)s)
+      FROM frontier f WHERE f.domain_id = %(domain_id)s AND f.key = ANY(%(keys)b)
 """
 # Ranks of unfetched pages that are not deferred: the first one by the order put in for {}, of unboosted and of boosted.
 WAITING_RANKS = " UNION ALL ".join(

@@ -83,7 +83,7 @@ SUSPEND_COPIES = """
 """
 DUPLICATES = """
     SELECT key, is_copy FROM page
-     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)s::bytea[]) AND canonical IS NOT NULL
+     WHERE domain_id = %(domain_id)s AND key = ANY(%(keys)b::bytea[]) AND canonical IS NOT NULL
 """
 # Sharing ends if the texts differ, if one of the pages is no longer fetched, or if the canonical page keeps failing.
 # The due time of the duplicate is then that of its own change-rate estimate.

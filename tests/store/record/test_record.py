@@ -1,6 +1,8 @@
 import asyncio
+import re
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -14,8 +16,9 @@ from crawler.core.page_rules import PageRule
 from crawler.core.visit.visit import NEVER, State, Target, Visit
 from crawler.errors import LeaseLost
 from crawler.store import claim, domains, record, report
-from crawler.store.database import Database
+from crawler.store.database import PREFER_KEY_LOOKUPS, Database
 from crawler.store.domain_rows import count_limited_pages
+from crawler.store.record import opic, pages
 from tests.store import made_up
 from tests.store.conftest import START
 from tests.store.made_up import NOT_MODIFIED, economy_total, html, key, look, states, status, take, targets, url
@@ -45,6 +48,27 @@ async def count(db: Database, table: str) -> int:
         row = await (await connection.execute(f"SELECT count(*) FROM {table}".encode())).fetchone()
         assert row is not None
         return int(row[0])
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [pages.WRITE_PAGES, pages.WRITE_FRONTIER, pages.LOWER_DEPTHS, opic.PAY, opic.WRITE_RANKS],
+    ids=["pages", "frontier", "depths", "pay", "ranks"],
+)
+async def test_the_pages_of_a_batch_are_found_by_key_without_statistics(
+    db: Database, domain: Domain, statement: str
+) -> None:
+    names = set(re.findall(r"%\((\w+)\)b", statement))
+    values: dict[str, Any] = dict.fromkeys(names, [None] * 300) | {
+        "key": [bytes([n // 256, n % 256]) * 8 for n in range(300)]
+    }
+    async with db.transaction() as connection:
+        await connection.execute(PREFER_KEY_LOOKUPS)
+        values |= {"domain_id": domain.id, "bulk_redirect": "", "most": 1}
+        cursor = await connection.execute(f"EXPLAIN {statement}".encode(), values)
+        plan = "\n".join(row[0] for row in await cursor.fetchall())
+
+    assert "Join Filter" not in plan, plan
 
 
 async def test_a_first_crawl_finds_every_page_and_conserves_cash(db: Database, domain: Domain) -> None:
