@@ -150,9 +150,9 @@ def restore_line_breaks(scan: PageScan, main: str) -> str:
 
     main: the main text as `join_text_and_main` returns it, which is compared: there, this whitespace does not count.
     """
-    flags = [scan.box_flags[box] for box in scan.line_boxes]
-    if not any(each & PREFORMATTED for each in flags):
+    if not any(flags & PREFORMATTED for flags in set(scan.box_flags)):
         return main
+    flags = [scan.box_flags[box] for box in scan.line_boxes]
     lines = [
         ALL_MARKS.sub("", marked).strip("\n") if flag & PREFORMATTED else text
         for text, marked, flag in zip(scan.texts, scan.marked, flags, strict=True)
