@@ -47,8 +47,8 @@ _WAIT = re.compile(
     r"(?: ?[.…]+(?: ?[Pp]lease wait[.…]*)?)?\n"
 )
 _TEMPLATE_SYNTAX = re.compile(r"\{\{\s*[\w.$]+[^{}]*\}\}")
-# A quoted path of a page in JSON or scripts; slashes may be escaped. It begins with a literal slash, which makes a search
-# three times as fast as one that begins with the quotation mark.
+# A quoted path of a page in JSON or scripts; slashes may be escaped. It begins with a literal slash, which makes a
+# search three times as fast as one that begins with the quotation mark.
 _PATH = re.compile(r"""/(?:(?<=["']/)|(?<=["']\\/))(?!\\?/)((?:[\w\-.~%/]|\\/){2,200})["']""")
 _NO_PAGE = re.compile(r"(?i)\.(?:js|mjs|css|json|map|png|jpe?g|gif|svg|webp|avif|ico|woff2?|ttf|mp[34]|webm|xml)$")
 _API = re.compile(r"(?i)^/(?:_|api/|static/|assets/|graphql|wp-json|wp-content|wp-includes|wp-admin|cdn-cgi)")
