@@ -51,6 +51,7 @@ def console(monkeypatch: pytest.MonkeyPatch) -> list[Console]:
     made = [terminal(100)]
     for module in (output, marked_text, versions_output):
         monkeypatch.setattr(module, "get_stdout", lambda: made[-1])
+    monkeypatch.setattr(output, "is_terminal", lambda _stream: True)
     return made
 
 

@@ -59,7 +59,7 @@ WRITTEN_COLUMNS = {
     "version": "coalesce(x.number, p.version)",
     # rereads: replace the digest that was cleared for a full recrawl.
     "body_digest": "CASE WHEN x.rereads THEN (SELECT s.body_digest FROM snapshot s "
-    "WHERE s.domain_id = p.domain_id AND s.key = p.key AND s.number = p.version) "
+    "WHERE s.domain_id = %(domain_id)s AND s.key = p.key AND s.number = p.version) "
     "ELSE coalesce(x.body_digest, p.body_digest) END",
     "fingerprint": "CASE WHEN x.number IS NULL THEN p.fingerprint ELSE x.fingerprint END",
 }
