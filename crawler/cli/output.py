@@ -40,7 +40,7 @@ def _make_console(stream: TextIO) -> "Console":
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Return whether Rich takes a stream for a terminal. Does not import Rich, which takes 40 ms."""
+    """Return whether Rich may take a stream for a terminal. Does not import Rich, which takes 40 ms."""
     return stream.isatty() or not os.environ.keys().isdisjoint(("FORCE_COLOR", "TTY_COMPATIBLE"))
 
 
@@ -48,6 +48,7 @@ def say(text: str, *, style: str = "") -> None:
     """Print a line of the result to stdout."""
     if not is_terminal(sys.stdout):
         sys.stdout.write(make_printable(text) + "\n")
+        sys.stdout.flush()  # a pipe is buffered, and --follow prints a line at a time
         return
     from rich.text import Text
 

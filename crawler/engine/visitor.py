@@ -12,7 +12,7 @@ from crawler.core.change.mask_learning import pop_boilerplate_edit
 from crawler.core.freshness.visit_terms import RequestReason
 from crawler.core.http.response import NO_VALIDATORS, Fetched, NotModified, Response, Unreached, Validators
 from crawler.core.http.urls import PageKey, Url
-from crawler.core.page.fingerprint import Fingerprint
+from crawler.core.page.fingerprint import Fingerprint, count_distance_bits
 from crawler.core.page.lists.list_text import is_list_body
 from crawler.core.page.lists.url_list import ListKind
 from crawler.core.page.snapshot import Parsed
@@ -294,6 +294,6 @@ class Visitor:
         text = visit.snapshot.version.fingerprint if visit.change is Change.ADDED and visit.snapshot else None
         if text is None:
             return False
-        alike = sum((text ^ other).bit_count() <= TOLERANCE_BITS for other in self._recent_texts)
+        alike = sum(count_distance_bits(text, other) <= TOLERANCE_BITS for other in self._recent_texts)
         self._recent_texts.append(text)
         return alike >= MIN_ALIKE

@@ -285,3 +285,12 @@ def test_the_gain_of_rendering_is_shown_with_a_screenshot(recrawl: Recrawl, craw
     assert (tmp_path / "page.png").read_bytes().startswith(b"\x89PNG")
     assert lost.code != 0
     assert "cannot be written" in lost.err
+
+
+def test_a_page_that_only_a_link_named_is_shown_as_it_would_be_compared(recrawl: Recrawl, site: Site) -> None:
+    site.answers |= {"/": Answer(b"<title>All</title><a href=/pump>a pump</a>"), "/pump": Answer(PAGE.encode())}
+    assert recrawl("crawl", site.url, "--allow-private", "--max-pages", "1").code == 0
+
+    told = recrawl("try", f"{site.url}pump", "--json").json
+
+    assert [(block["part"], block["reason"]) for block in told["blocks"]] == [("title", ""), *[("text", "")] * 3]

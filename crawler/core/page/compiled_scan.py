@@ -80,7 +80,7 @@ _SAMPLE = """<html lang=en><title> A\0 page</title><meta name=robots content=noi
 <main><h1>Two\t words\3</h1><p class=c>text<br>more <em>of\xa0it</em> \u65e5\u672c<img src=i alt=t>
 <a href=y hreflang=de rel=Alternate>z</a>
 <pre><code class=language-c>int  a;\n</code></pre><div hidden>no</div><div style="Display : none">no</div><ul id=e></ul>
-<p hidden id=Tab-2>yes</p>
+<p hidden id=Tab-2>yes</p><p hidden id=S:1>yes</p><p hidden=until-found>yes</p>
 <div id=root></div><noscript>Please turn on your scripts</noscript><input type=password><svg><title>s</title></svg>"""
 
 

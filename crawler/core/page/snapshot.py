@@ -31,7 +31,7 @@ class Version(PickledAsCall):
     body_digest: bytes
     text_digest: bytes  # of the title, all text, links, images and descriptions
     main_digest: bytes  # of the title and the main text
-    shape_digest: bytes  # of the number of words on each line of the text
+    shape_digest: bytes  # of the number of spaces on each line of the text
     fingerprint: Fingerprint | None
     is_rendered: bool = False
 

@@ -245,7 +245,8 @@ def needs_parsing(target: Target, response: Response) -> bool:
 def needs_blocks(target: Target, knowledge: DomainKnowledge) -> bool:
     """Return whether the blocks of a body are needed.
 
-    They are compared with the previous version, and with texts that the domain has shown in place of a page.
+    They are compared with the previous version and with the domain's not-found text. In the sample of new pages that
+    teaches the boilerplate, they are also compared with other texts that the domain has shown in place of a page.
     """
     if target.version is not None or knowledge.soft_errors.not_found_text:
         return True

@@ -7,6 +7,7 @@ from crawler.core.page.content import PageContent
 from crawler.core.visit.visit import DomainKnowledge, ExternalLinks, Link, Target, find_exclusion
 
 MAX_LINKS = 5000  # of one page; further links say nothing about importance
+MAX_KEPT_CHARS = 200  # of a link that is kept resolved, so that a hostile site cannot fill the memory
 MAX_EXTERNAL = 100  # other domains per page
 
 
@@ -56,12 +57,15 @@ def resolve_link(raw: Url, *, depth: int, knowledge: DomainKnowledge, is_list: b
     """
     known = knowledge.resolved.choose(knowledge.scope, knowledge.rules, knowledge.agent)
     place = (raw, -1 if is_list else depth if knowledge.scope.max_depth is not None else 0)
-    if place not in known:
-        url = knowledge.scope.to_domain_url(raw)
-        exclusion = find_exclusion(url, depth=depth, knowledge=knowledge, is_list=is_list)
-        is_own = exclusion != ExclusionReason.OTHER_DOMAIN.value
-        known[place] = Link(key=compute_page_key(url), url=url, exclusion=exclusion) if is_own else None
-    return known[place]
+    if place in known:
+        return known[place]
+    url = knowledge.scope.to_domain_url(raw)
+    exclusion = find_exclusion(url, depth=depth, knowledge=knowledge, is_list=is_list)
+    is_own = exclusion != ExclusionReason.OTHER_DOMAIN.value
+    link = Link(key=compute_page_key(url), url=url, exclusion=exclusion) if is_own else None
+    if len(raw) <= MAX_KEPT_CHARS:
+        known[place] = link
+    return link
 
 
 def compute_redirect_key(target: Target, location: Url) -> PageKey:

@@ -30,7 +30,7 @@ from crawler.core.rendering.outcome import NO_RENDERING, RenderRecord
 from crawler.core.soft_errors import NO_SOFT_ERRORS, SoftErrorMemory, SoftErrorSignals
 
 HINT_PRIOR_WEIGHT, HINT_PRIOR_CHANCE = 5.0, 0.2  # prior of a list: this many hints, of which this share is true
-MAX_RESOLVED = 20_000  # links of a domain that are kept resolved; a few megabytes
+MAX_RESOLVED = 20_000  # links of a domain that are kept resolved; about 10 MB
 FIRST_RETRY = timedelta(hours=1)  # after a failed visit
 NEVER = datetime(9999, 12, 31, tzinfo=UTC)  # due time of a fetched page with rule `once`
 
@@ -181,7 +181,7 @@ class Target:
 
 @dataclass(slots=True, eq=False, repr=False)
 class ResolvedLinks:
-    """The links that were resolved with one scope and one robots.txt, since most pages of a site have the same menu."""
+    """Links that were resolved with one scope and one robots.txt, since most pages of a site have the same menu."""
 
     basis: tuple[object, ...] = ()
     links: dict[tuple[Url, int], Link | None] = field(default_factory=dict)

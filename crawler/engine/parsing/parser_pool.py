@@ -44,8 +44,9 @@ class _Waiter:
 class FairShares:
     """A fair semaphore for calls, each of which needs a slot and an amount of a resource such as memory.
 
-    slots: the maximum number of simultaneous calls; when a call has waited for SLOT_SECONDS, it grows by one, up to
-    max_slots. One party (a domain) gets at most all slots but one, unless there is only one slot.
+    slots: the number of simultaneous calls at first.  max_slots: up to which it grows, by one whenever the first
+    waiting call has waited for SLOT_SECONDS; 0: it does not grow. One party (a domain) gets at most all slots but one,
+    unless there is only one slot.
     max_amount: the limit for the amounts of all calls together; a single call must not need more.
     The party with the fewest slots comes first, then the one that has waited longest. No call overtakes one that only
     waits for its amount; otherwise a large call might wait forever.
@@ -86,10 +87,11 @@ class FairShares:
             waiter.timer.cancel()  # the last one that was started
 
     def _add_slot(self, waiter: _Waiter) -> None:
-        """Add a slot, and another one later if the waiter gets none."""
+        """Add a slot if the waiter is the first and lacks one, and perhaps another one later."""
         if self._slots < self._max_slots:
-            self._slots, self._free_slots = self._slots + 1, self._free_slots + 1
-            self._grant_slots()
+            if waiter in self._waiters[:1] and not self._has_free_slot(waiter.party):
+                self._slots, self._free_slots = self._slots + 1, self._free_slots + 1
+                self._grant_slots()
             waiter.timer = asyncio.get_running_loop().call_later(SLOT_SECONDS, self._add_slot, waiter)
 
     def _has_free_slot(self, party: Hashable) -> bool:

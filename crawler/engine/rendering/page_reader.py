@@ -69,7 +69,8 @@ class PageReader:
     """The reader of one lease's pages.
 
     takes_screenshots: take a screenshot of each rendered page.
-    is_trial: nothing is stored, so a rendering probe (RenderChoice.PROBE) need not wait until the page is stored.
+    is_trial: nothing is stored, so a rendering probe (RenderChoice.PROBE) need not wait until the page is stored. All
+    blocks are read, to be explained.
     """
 
     def __init__(
@@ -104,8 +105,8 @@ class PageReader:
         plain = await self.parser.parse(
             response,
             target.url,
-            with_blocks=needs_blocks(target, knowledge),
-            with_forms=needs_forms(target, knowledge),
+            with_blocks=self._is_trial or needs_blocks(target, knowledge),
+            with_forms=not self._is_trial and needs_forms(target, knowledge),
         )
         if plain is None:
             return replace(_build_unrendered(response, None), is_readable=False)
