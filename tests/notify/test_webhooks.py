@@ -160,15 +160,16 @@ async def test_slow_and_dead_receivers_do_not_delay_others(db: Database) -> None
         shop.day = 1
         await recrawl_at(db, domain, at=START + DAY)
         telling = asyncio.create_task(deliver_at(db, at=START + DAY))
-        while len(well.taken) < 6:
+        found = await subscriptions.find_subscription(db, dead.id)
+        while len(well.taken) < 6 or not (found and found.failures):
             await asyncio.sleep(0.01)
             assert not telling.done()  # still waits for the slow one
+            found = await subscriptions.find_subscription(db, dead.id)
         known = await changes_of(db)
         assert delivered_changes(well) == known
         telling.cancel()
         with pytest.raises(asyncio.CancelledError):
             await telling
-        found = await subscriptions.find_subscription(db, dead.id)
 
     assert found is not None
     assert (found.failures, found.waiting) == (1, 6)
