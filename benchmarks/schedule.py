@@ -6,9 +6,10 @@ As in a plan, the shadow price comes from a sample; drawing it is included.
 import argparse
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 
 from benchmarks.harness.table import table
 from crawler.core.budget.page_arrays import SAMPLE_SIZE, PageArrays, build_page_arrays, compute_gaps, select_subset

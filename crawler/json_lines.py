@@ -8,6 +8,9 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -37,14 +40,16 @@ def convert_to_plain(value: object) -> object:
             return dict(value)
         case set() | frozenset():
             return sorted(value)
-        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        case _ if isinstance(value, Struct) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
             return get_field_values(value)
         case _:
             raise TypeError(f"{type(value).__name__} cannot be converted to JSON")
 
 
-def get_field_values(value: "DataclassInstance") -> dict[str, object]:
+def get_field_values(value: "DataclassInstance | Struct") -> dict[str, object]:
     """Return a value's fields by name, without those that its repr omits."""
+    if isinstance(value, Struct):
+        return asdict(value)
     return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.repr}
 
 

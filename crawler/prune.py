@@ -12,6 +12,8 @@ from datetime import datetime
 from functools import partial
 from itertools import accumulate
 
+from msgspec import Struct
+
 from crawler.core.domain import Domain
 from crawler.core.http.urls import PageKey
 from crawler.store import domains, report
@@ -26,8 +28,7 @@ SAMPLE_MARGIN = 0.6
 MAX_FILL_CHUNKS = 100  # per pruning: chunks of events from which fingerprints for `recrawl duplicates` are computed
 
 
-@dataclass(slots=True)
-class PruneStats:
+class PruneStats(Struct):
     """What pruning deleted from a domain, or would delete in a dry run.
 
     versions: versions that were thinned out; `over_quota` of them only because the quota was exceeded.

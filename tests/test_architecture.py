@@ -31,6 +31,7 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "lxml": ("crawler/core/page/xpath.py", "crawler/core/page/lists/sitemap_and_feed_xml.py", "labs/replay/history.py"),
     "mcp": ("crawler/mcp/",),
     "markupsafe": ("crawler/server/",),
+    "msgspec": ("crawler/",),
     "numpy": ("crawler/core/", "labs/"),
     "playwright": (
         "crawler/fetch/browser/browser.py",

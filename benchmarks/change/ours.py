@@ -1,7 +1,8 @@
 """recrawl's own detector: as a crawl does, it decides about each page of a round, and again before recording."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from benchmarks.change.visits import PageVisit
 from crawler.core.change.change import Change

@@ -10,13 +10,15 @@ import asyncio
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from pathlib import Path
 from random import Random
 from statistics import fmean
+
+from msgspec.structs import replace
 
 from benchmarks.deploys.histories import KINDS, History, PageLife
 from benchmarks.deploys.site import BuiltSite, serving

@@ -5,9 +5,10 @@ import random
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from crawler.store import report
 from crawler.store.database import open_database

@@ -10,11 +10,12 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import NamedTuple
 
+from msgspec.structs import replace
 from selectolax.lexbor import LexborHTMLParser
 
 from benchmarks.change.ours import initial_knowledge, new_target

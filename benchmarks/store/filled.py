@@ -2,8 +2,10 @@
 
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from msgspec.structs import replace
 
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings

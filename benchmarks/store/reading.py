@@ -5,9 +5,10 @@ import asyncio
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from benchmarks.harness.database import new_database
 from benchmarks.harness.table import table

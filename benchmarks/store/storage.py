@@ -11,7 +11,6 @@ import json
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.harness.database import HOME, new_database
@@ -20,6 +19,7 @@ from benchmarks.harness.table import table
 from benchmarks.store import sizes
 from benchmarks.store.sizes import Stored
 from crawler.core.domain import Domain
+from crawler.json_lines import get_field_values
 from crawler.prune import PruneStats, prune_domain
 from crawler.store import report
 from crawler.store.database import Database, open_database
@@ -53,8 +53,10 @@ def main(arguments: Sequence[str]) -> int:
         shutil.copytree(fetch(given.corpus), site, copy_function=shutil.copyfile)
         stages, pruned = asyncio.run(measured(url, site, given))
     if given.json:
-        shown = {name: [asdict(each) | {"each": each.each} for each in found] for name, found in stages.items()}
-        print(json.dumps({"stages": shown, "pruned": asdict(pruned)}))
+        shown = {
+            name: [get_field_values(each) | {"each": each.each} for each in found] for name, found in stages.items()
+        }
+        print(json.dumps({"stages": shown, "pruned": get_field_values(pruned)}))
         return 0
     print(f"{described('postgres')}\n")
     print(table(HEAD, [row(name, each) for name, found in stages.items() for each in found]))

@@ -3,9 +3,11 @@
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+
+from msgspec.structs import replace
 
 from crawler.core.domain import Lease
 from crawler.core.http.response import Fetched, NotModified, Response

@@ -7,9 +7,11 @@ due.
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from crawler.app import registration
 from crawler.app.database import AppDatabase
@@ -63,8 +65,7 @@ class CrawlTargets(NamedTuple):
     requested: Sequence[tuple[Domain, Url]] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CrawlRequest:
+class CrawlRequest(Struct, frozen=True):
     """The options of a crawl.
 
     role: what crawls, such as "crawl" or "python"; a part of the lease holder's name.
@@ -87,8 +88,7 @@ class CrawlRequest:
     count_leases: bool = False
 
 
-@dataclass(slots=True)
-class CrawlResult:
+class CrawlResult(Struct):
     """The result of a crawl, and why domains wait.
 
     at: knowledge time at the end of the crawl.  domains: the named domains; None for all.
@@ -204,7 +204,7 @@ async def crawl(
     """
     clock = clock or Clock.from_instant(request.at)
     if request.ignore_pace:
-        db = replace(db, settings=db.settings.model_copy(update={"pace": False}))
+        db = AppDatabase(db.pool, settings=db.settings.model_copy(update={"pace": False}))
     load_plugins(db.settings.plugins)
     for domain in targets.domains or ():
         require_policy(domain.settings.revisit, db.settings.plugins)

@@ -5,10 +5,12 @@ within the registrable domain, so that each site is registered under one name.
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from crawler.app.root_probe import RedirectChain, RootProbe
 from crawler.core.domain import Domain, build_scope
@@ -31,8 +33,7 @@ MAX_REDIRECTS = 5  # apex to www and http to https are two
 MIN_SIMILARITY = 0.8  # difflib's ratio, reached if one letter in five differs or a subdomain is missing
 
 
-@dataclass(frozen=True, slots=True)
-class DomainCandidate:
+class DomainCandidate(Struct, frozen=True):
     """A domain to be registered.
 
     aliases: the other names in the redirects of the root.
@@ -51,11 +52,11 @@ class DomainCandidate:
     addresses: tuple[str, ...] = ()
     seeds: tuple[Url, ...] = ()
     warning: str = ""
-    requests: int = field(default=0, compare=False)
-    received_bytes: int = field(default=0, compare=False)
-    robots: bytes | None = field(default=None, compare=False, repr=False)
-    crawl_delay: timedelta = field(default=timedelta(0), compare=False)
-    root_response: Fetched | None = field(default=None, compare=False, repr=False)
+    requests: int = 0
+    received_bytes: int = 0
+    robots: bytes | None = None
+    crawl_delay: timedelta = timedelta(0)
+    root_response: Fetched | None = None
 
     @property
     def root(self) -> Url:

@@ -1,8 +1,9 @@
 """Rules of domains: settings for the pages that match a pattern."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from crawler.app.database import AppDatabase
 from crawler.core.domain import Domain

@@ -3,10 +3,12 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
+
+from msgspec.structs import replace
 
 from crawler import times
 from crawler.core import domain_settings as table

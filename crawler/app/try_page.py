@@ -1,7 +1,8 @@
 """Try a page: fetch it without recording it, and determine which blocks are compared and which changes count."""
 
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from crawler.app.database import AppDatabase
 from crawler.app.registration import get_domain, parse_typed_url, require_after_last_visit

@@ -1,8 +1,8 @@
 """Word differences for a terminal: in color where supported, else as [-old-]{+new+}."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
+from msgspec.structs import replace
 from rich.padding import Padding
 from rich.text import Text
 

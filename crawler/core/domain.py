@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from msgspec import Struct
+
 from crawler.core.budget.hours import ALWAYS, Hours, parse_hours
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.addresses import is_private
@@ -91,8 +93,7 @@ def is_own_server(authority: Authority, addresses: Collection[str], *, allow_pri
     return allow_private and all(map(is_private, addresses or [get_host(authority)]))
 
 
-@dataclass(frozen=True, slots=True)
-class RobotsCopy:
+class RobotsCopy(Struct, frozen=True):
     """The stored robots.txt of a domain.
 
     body: the last good copy, or None.  outcome, fetched_at: how and when the last request for it ended.
@@ -106,8 +107,7 @@ class RobotsCopy:
     due_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Suspension:
+class Suspension(Struct, frozen=True):
     """Until when a domain is suspended, in knowledge time (crawler/clock.py), and why.
 
     rejections: the number of back-offs since the last good visit, which determines the next one.
@@ -118,8 +118,7 @@ class Suspension:
     rejections: int
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(Struct, frozen=True):
     """A domain held by one worker. Only the holder of the token writes the domain's pages.
 
     wait: real time from the claim until the domain's delay allows the first request.
@@ -140,8 +139,7 @@ class Lease:
     since: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class DomainStatus:
+class DomainStatus(Struct, frozen=True):
     """Why a domain can or cannot be claimed now.
 
     leased_until and next_request_at are real time, other instants are knowledge time (crawler/clock.py).

@@ -4,12 +4,15 @@ Command-line options, JSON keys, columns (models/domain.py) and docs/commands.md
 setting, add a field and a table entry. --help imports this module, so other modules are imported only when needed.
 """
 
+import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from crawler.core.setting import Setting, SettingKind
 
@@ -37,8 +40,7 @@ def _build_ordering() -> "Ordering":
     return Ordering()
 
 
-@dataclass(frozen=True, slots=True)
-class DomainSettings:
+class DomainSettings(Struct, frozen=True):
     """The settings of a domain that a user can set. A setting that is None or empty has no effect, except:
 
     If delay, parallelism, max_depth or max_pages is None, the default of the process applies (crawler/settings.py).
@@ -470,7 +472,7 @@ TABLE = {
         is_crawl_option=False,
     ),
 }
-DEFAULTS = {each.name: each.default for each in fields(DomainSettings)}
+DEFAULTS = asdict(DomainSettings())
 
 
 def _complete_setting(name: str, setting: Setting) -> Setting:
@@ -525,5 +527,5 @@ def replace_values(domain_settings: DomainSettings, values: Mapping[str, Any]) -
     before = domain_settings.ordering
     if "order" in ordering_values:
         ordering_values["order"] = type(before.order)(ordering_values["order"])
-    ordering = replace(before, **ordering_values) if ordering_values else before
+    ordering = dataclasses.replace(before, **ordering_values) if ordering_values else before
     return replace(domain_settings, **direct_values, ordering=ordering)

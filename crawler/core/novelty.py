@@ -8,9 +8,10 @@ this module uses core/http and core/page.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from msgspec import Struct, field
 
 from crawler.core.http.urls import Url
 from crawler.core.page.fingerprint import hash_text
@@ -38,8 +39,7 @@ MIN_SLASHES = 2 + 1 + MAX_REPEATS + 1  # "//", one after the host, and one after
 MAX_URL_PARAMETERS = 8  # a URL with more is not compared with others
 
 
-@dataclass(frozen=True, slots=True)
-class NoveltyEvidence:
+class NoveltyEvidence(Struct, frozen=True):
     """First visits of pages, and the sum of their shares of new text (0 to 1 each). Older visits decay."""
 
     visits: float = 0.0
@@ -61,8 +61,7 @@ class NoveltyEvidence:
 NO_EVIDENCE = NoveltyEvidence()
 
 
-@dataclass(slots=True)
-class TemplateNovelty:
+class TemplateNovelty(Struct):
     """The novelty of a template. Mutable while a batch is recorded.
 
     no: the number of the template.
@@ -121,8 +120,7 @@ def is_unproductive(template: TemplateNovelty, section: NoveltyEvidence) -> bool
     return evidence.compute_share(expected=expected, shrinkage_visits=TEMPLATE_SHRINKAGE) < BARREN_SHARE
 
 
-@dataclass(slots=True)
-class SeenHashes:
+class SeenHashes(Struct):
     """The most recent hashes, about `max_hashes` to twice as many, in two generations."""
 
     newer: set[int] = field(default_factory=set)
@@ -139,8 +137,7 @@ class SeenHashes:
             self.newer, self.older = set(), self.newer
 
 
-@dataclass(slots=True)
-class NoveltyMemory:
+class NoveltyMemory(Struct):
     """What a domain's recent new pages have shown. Mutable while a batch is recorded.
 
     texts: hashes of their texts.

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from msgspec import Struct
+
 from crawler.core.http.urls import Url, UrlPattern, get_path_and_query, list_pattern_problems, parse_pattern
 from crawler.core.page.selectors import FULL_VIEW, View, merge_views
 from crawler.core.rendering.memory import RenderMode
@@ -64,8 +66,7 @@ class PageRule:
         return (*list_pattern_problems((self.pattern,)), *self.view.problems)
 
 
-@dataclass(frozen=True, slots=True)
-class RuleTerms:
+class RuleTerms(Struct, frozen=True):
     """The merged terms of all rules for one page: its intervals, weight and `once`.
 
     Invariant: min_interval <= max_interval if both are set.

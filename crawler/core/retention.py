@@ -6,8 +6,9 @@ coarser rule keeps later. Pruning every day leaves the same versions as pruning 
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from crawler.core.domain_settings import DomainSettings
 
@@ -15,8 +16,7 @@ from crawler.core.domain_settings import DomainSettings
 RETENTION = ("keep_versions", "keep_daily", "keep_weekly", "keep_monthly", "keep_visits", "keep_changes", "quota")
 
 
-@dataclass(frozen=True, slots=True)
-class DatedVersion:
+class DatedVersion(Struct, frozen=True):
     """A version by its number, with the time when it was first seen. Later versions have higher numbers."""
 
     number: int

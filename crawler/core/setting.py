@@ -1,9 +1,10 @@
 """The description of one setting of a domain: its kind, its bounds, and how it is entered, stored and displayed."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 MAX_COUNT = 2**31 - 1  # a column of 32 bits
 
@@ -23,8 +24,7 @@ class SettingKind(StrEnum):
     FLAG = "flag"
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One setting: how it is entered, validated, stored and displayed.
 
     kind: its type and unit.  option, help: the command-line option with its metavariable, and its help text.

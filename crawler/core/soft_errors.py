@@ -8,11 +8,13 @@ before (a shared text), a new password field, and the share of the page's own te
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
 from zlib import crc32
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from crawler.core.change.mask import NoiseMask
 from crawler.core.http.urls import PageKey, Url
@@ -36,8 +38,7 @@ TextSketch = frozenset[int]  # hashes of a text's words; empty for a text withou
 EMPTY_SKETCH: TextSketch = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class TextReplacement:
+class TextReplacement(Struct, frozen=True):
     """How much of a page's own text, without boilerplate, was replaced since its last Snapshot.
 
     before, after: the number of words in each version.
@@ -180,8 +181,7 @@ VISITS_UNTIL_ACCEPTED = {SoftError.SHRUNK: 2, SoftError.REPLACED: 2, SoftError.T
 VISITS_UNTIL_GONE = 2  # for a soft 404, as for a 404
 
 
-@dataclass(frozen=True, slots=True)
-class SharedText:
+class SharedText(Struct, frozen=True):
     """A text, or the target of a redirect, that replaced several pages.
 
     previous_digests: digests of the previous texts of these pages, all different and at most MIN_PAGES.
@@ -198,8 +198,7 @@ class SharedText:
         return len(self.previous_digests) >= MIN_PAGES
 
 
-@dataclass(frozen=True, slots=True)
-class SoftErrorMemory:
+class SoftErrorMemory(Struct, frozen=True):
     """What a domain's soft errors have shown so far: texts that replace its pages. Immutable and bounded.
 
     not_found_text: a sketch of the last answer to a not-found probe; empty for an error status such as 404.
@@ -229,8 +228,7 @@ class SoftErrorMemory:
 NO_SOFT_ERRORS = SoftErrorMemory()
 
 
-@dataclass(frozen=True, slots=True)
-class SoftErrorSignals:
+class SoftErrorSignals(Struct, frozen=True):
     """The signals in a response by which a soft error is recognized.
 
     own_text: a sketch of the page's own text; empty if it is similar to the Snapshot's, which proves nothing.

@@ -11,9 +11,11 @@ revisits of the domain. A young group does not trust validators that lied in all
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from crawler.core.change.change import Change, Evidence, Verdict
 from crawler.core.http.response import NO_VALIDATORS, Fetched, NotModified, Response, Validators
@@ -45,8 +47,7 @@ class Validator(StrEnum):
 SENT_VALIDATORS = (Validator.ETAG, Validator.LAST_MODIFIED)
 
 
-@dataclass(frozen=True, slots=True)
-class ValidatorStats:
+class ValidatorStats(Struct, frozen=True):
     """The behavior of one validator in visits of a group, as decaying sums in which the newest visit counts 1.
 
     changes_seen: visits that found a change and tested the validator.  missed: those in which it lied.
@@ -85,8 +86,7 @@ class ValidatorStats:
 NO_STATS = ValidatorStats()
 
 
-@dataclass(frozen=True, slots=True)
-class ValidatorTrust:
+class ValidatorTrust(Struct, frozen=True):
     """The trust in one group's validators.
 
     revisits: how many revisits were selected since the last lie in which validators or a HEAD could save the body.

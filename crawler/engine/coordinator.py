@@ -26,9 +26,10 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+
+from msgspec import Struct, field
 
 from crawler.core.domain import Suspension
 from crawler.core.page_rules import PageRules
@@ -61,8 +62,7 @@ MISSING_SECRET_SUSPENSION = timedelta(minutes=10)  # short, since no request is 
 BAD_PATTERN = "bad_pattern"  # reason of a suspension: a pattern in the domain's settings is not accepted
 
 
-@dataclass(frozen=True, slots=True)
-class CrawlLimits:
+class CrawlLimits(Struct, frozen=True):
     """Limits at which a crawl ends early; visits in progress are still recorded.
 
     max_visits: the maximum number of visits.  time_limit: the maximum duration of a crawl run, ignored for a single

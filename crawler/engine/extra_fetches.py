@@ -1,8 +1,9 @@
 """Extra requests: fetch a page again seconds later, probe a URL that cannot exist, check whether the domain is up."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from crawler.core.http.response import Fetched, Unreached
 from crawler.core.http.urls import Url

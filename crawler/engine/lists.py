@@ -1,6 +1,6 @@
 """URL lists (sitemaps and feeds) in a crawl: where to find them, and how to admit their entries to the store."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from crawler.core.domain import Lease
 from crawler.core.http.response import FailureReason, RequestLimits

@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Collection
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from crawler.core.http.urls import PageKey
 from crawler.core.visit.decide import reconsider_visit

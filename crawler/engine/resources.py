@@ -3,8 +3,9 @@
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from crawler.core.domain import Domain
 from crawler.core.http.credentials import SecretReference
@@ -21,8 +22,7 @@ if TYPE_CHECKING:  # aiohttp takes 8 MB of memory, which processes without HTTP 
     from crawler.fetch import Http, Proxy
 
 
-@dataclass(slots=True, eq=False)
-class CrawlResources:
+class CrawlResources(Struct, eq=False):
     """The HTTP clients (one may connect to private addresses, one never does), parsers and browser of a process.
 
     prefetched: responses fetched when domains were registered, for the first visits of their pages.  settings,

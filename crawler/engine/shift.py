@@ -7,10 +7,11 @@ import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import TypeVar
+
+from msgspec import Struct, field
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain, Lease
@@ -38,8 +39,7 @@ CLAIM_INTERVAL = timedelta(seconds=5)  # how often to try to claim domains that 
 WrapCrawl = Callable[[Lease, Callable[[], Awaitable[LeaseResult]]], Awaitable[LeaseResult]]
 
 
-@dataclass(frozen=True, slots=True)
-class ShiftHooks:
+class ShiftHooks(Struct, frozen=True):
     """Callbacks for the leases of a shift.
 
     progress: called after each recorded batch.  wrap_crawl: wraps the crawl of one lease, such as in a Prefect task.
@@ -117,8 +117,7 @@ async def _linked_stop(ending: asyncio.Event, limits: CrawlLimits) -> AsyncItera
         listener.cancel()
 
 
-@dataclass(slots=True, eq=False)
-class _LeasePool:
+class _LeasePool(Struct, eq=False):
     """The concurrent leases of one shift.
 
     workers: crawl the leases, in this process or in worker processes.  max_visits: the maximum over all leases.

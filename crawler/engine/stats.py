@@ -2,8 +2,9 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
 from datetime import timedelta
+
+from msgspec import Struct, field
 
 from crawler.core.change.change import Change, Evidence
 from crawler.core.domain import Domain, Suspension
@@ -20,16 +21,14 @@ OTHER_COUNTS = (
 REPORTED_CHANGES = frozenset({Change.ADDED, Change.CHANGED, Change.GONE, Change.MOVED, Change.RESTORED})
 
 
-@dataclass(frozen=True, slots=True)
-class NotablePage:
+class NotablePage(Struct, frozen=True):
     """A page to report. reason: why its visit failed; empty if it did not fail."""
 
     url: Url
     reason: str = ""
 
 
-@dataclass(slots=True)
-class CrawlStats:
+class CrawlStats(Struct):
     """Counts of one lease or of a whole shift.
 
     visits: those that sent a request, without absent_lists.  new_pages: discovered pages that may be fetched.
@@ -94,9 +93,9 @@ class CrawlStats:
 
     def merge(self, other: "CrawlStats") -> None:
         """Add the counts of another crawl, but not its elapsed time, because leases run concurrently."""
-        for each in fields(self):
-            if each.name not in {"dead_link_urls", "notable_pages", "elapsed"}:
-                setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+        for name in self.__struct_fields__:
+            if name not in {"dead_link_urls", "notable_pages", "elapsed"}:
+                setattr(self, name, getattr(self, name) + getattr(other, name))
         self.dead_link_urls += other.dead_link_urls[: MAX_LISTED_PAGES - len(self.dead_link_urls)]
         for change, pages in other.notable_pages.items():
             self.notable_pages[change] += pages[: MAX_LISTED_PAGES - len(self.notable_pages[change])]
@@ -123,16 +122,14 @@ class CrawlStats:
 Progress = Callable[[CrawlStats], None]
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseResult:
+class LeaseResult(Struct, frozen=True):
     """The result of one lease. suspension: why the domain is suspended now, or None."""
 
     stats: CrawlStats
     suspension: Suspension | None
 
 
-@dataclass(slots=True)
-class ShiftResult:
+class ShiftResult(Struct):
     """The result of a shift: counts in total and by domain, and suspended domains.
 
     lost: domains that another worker claimed.  broken: domains whose crawl ended with an internal error, and the error.

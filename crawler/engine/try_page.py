@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from crawler.clock import Clock
 from crawler.core.budget.hours import find_opening
@@ -46,8 +48,7 @@ CLOSED = "the domain's crawl hours are closed; `recrawl domains show` prints whe
 SPENT = "the domain's budget allows no more requests today"
 
 
-@dataclass(frozen=True, slots=True)
-class TryOptions:
+class TryOptions(Struct, frozen=True):
     """Options of a trial.
 
     again: fetch the page up to twice more, each time after the domain's delay.  screenshot: render the page, whatever
@@ -61,8 +62,7 @@ class TryOptions:
 DEFAULT_TRY = TryOptions()
 
 
-@dataclass(frozen=True, slots=True)
-class TryResult:
+class TryResult(Struct, frozen=True):
     """The result of a trial.
 
     problem: why the page was not fetched or read; empty if it was.  visit: the visit that a crawl would record.
@@ -78,16 +78,16 @@ class TryResult:
     problem: str = ""
     response: Response | None = None
     visit: Visit | None = None
-    page: PageResult | None = field(default=None, repr=False)
+    page: PageResult | None = None
     no_browser_reason: str = ""
-    parsed: Parsed | None = field(default=None, repr=False)
-    all_blocks: BlockList = field(default=(), repr=False)
+    parsed: Parsed | None = None
+    all_blocks: BlockList = ()
     view: View = FULL_VIEW
-    blocks_by_rule: Mapping[str, BlockList] = field(default_factory=dict, repr=False)
-    baseline: Baseline | None = field(default=None, repr=False)
-    second_fetches: tuple[BlockList, ...] = field(default=(), repr=False)
-    old_mask: NoiseMask = field(default=NO_MASK, repr=False)
-    new_mask: NoiseMask = field(default=NO_MASK, repr=False)
+    blocks_by_rule: Mapping[str, BlockList] = field(default_factory=dict)
+    baseline: Baseline | None = None
+    second_fetches: tuple[BlockList, ...] = ()
+    old_mask: NoiseMask = NO_MASK
+    new_mask: NoiseMask = NO_MASK
 
 
 async def try_page(

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections import defaultdict, deque
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from crawler.core.change.change import Change
 from crawler.core.change.edits import BoilerplateEdit
@@ -41,8 +43,7 @@ MIN_ALIKE = 3  # an added page that is similar to this many of the remembered on
 TOLERANCE_BITS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class ExtraCost:
+class ExtraCost(Struct, frozen=True):
     """The cost of a visit beside the response that decides it: extra requests, and bytes received by a browser."""
 
     requests: int = 0

@@ -22,6 +22,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from aiohttp.http import RawResponseMessage
 from aiohttp.tracing import Trace
+from msgspec import Struct
 
 from crawler.core.http.credentials import format_basic_auth
 from crawler.core.http.response import FailureReason
@@ -77,8 +78,7 @@ class Proxy:
             raise ProxyError(f"the proxy refused the tunnel (status {status[1].decode()})")
 
 
-@dataclass(slots=True)
-class Exchange:
+class Exchange(Struct):
     """The facts of one request that aiohttp does not report."""
 
     began_at: float  # loop time when the request was sent; until there is a connection, when the wait for it began

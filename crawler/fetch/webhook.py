@@ -9,6 +9,7 @@ from functools import partial
 from typing import Self
 
 import aiohttp
+from msgspec import Struct
 from yarl import URL
 
 from crawler.fetch import guard
@@ -16,8 +17,7 @@ from crawler.fetch import guard
 MAX_READ_BYTES = 4096  # of a response, which is read only to reuse the connection
 
 
-@dataclass(frozen=True, slots=True)
-class PostResult:
+class PostResult(Struct, frozen=True):
     """The result of sending a message.
 
     status: None if there was no response.  detail: a short description without the URL, which may be a secret.

@@ -1,7 +1,8 @@
 """Descriptions of how reliable a domain's validators (ETag and Last-Modified) are."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+
+from msgspec.structs import asdict
 
 from crawler.core import validator_trust as decisions
 from crawler.core.http.response import Validators

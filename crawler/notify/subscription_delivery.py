@@ -4,9 +4,11 @@ import logging
 import os
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
+
+from msgspec.structs import replace
 
 from crawler.core.alert.timing import compute_next_try, should_give_up
 from crawler.core.http.backoff import parse_retry_after

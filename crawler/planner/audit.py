@@ -1,8 +1,9 @@
 """Audits: visit random samples of pages to check the reported freshness."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
 
 from crawler.core.budget.constraints import AUDIT_SHARE
 from crawler.core.domain import Domain
@@ -17,8 +18,7 @@ MAX_DRAWN = 200  # pages of one domain per day: after 30 days, freshness is know
 ALL = "all domains"
 
 
-@dataclass(frozen=True, slots=True)
-class DomainAudit:
+class DomainAudit(Struct, frozen=True):
     """The audit of one domain. drawn: number of pages drawn at random.  calibration: results over AUDIT_WINDOW."""
 
     domain: Domain
@@ -26,8 +26,7 @@ class DomainAudit:
     calibration: Calibration
 
 
-@dataclass(frozen=True, slots=True)
-class AuditFinding:
+class AuditFinding(Struct, frozen=True):
     """A prediction that disagrees with what visits found. name: the domain, or ALL.
 
     by_chance: whether audit visits, to pages drawn at random, show that the freshness predicted for all pages is wrong.

@@ -2,9 +2,12 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from crawler.core.budget.constraints import UNLIMITED, DomainLimits, compute_budget, compute_request_limit
 from crawler.core.budget.cost import ShadowPrice
@@ -33,8 +36,7 @@ class BudgetSource(StrEnum):
     PRICE = "price"  # no limit: all visits above the minimum value
 
 
-@dataclass(frozen=True, slots=True)
-class ForecastStep:
+class ForecastStep(Struct, frozen=True):
     """The outcome of one budget. factor: multiple of today's budget; None if that is zero.
 
     budget: requests per day.  is_allowed: whether politeness and the overall budget allow it.

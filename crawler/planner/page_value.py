@@ -1,8 +1,9 @@
 """Compute for one page, at today's shadow price, when its next visit is due and the value of a visit now."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+
+from msgspec import Struct
 
 from crawler.core.freshness.estimates import DAY, compute_fresh_chance, compute_magnitude_factor
 from crawler.core.freshness.policies import ValuePolicy
@@ -32,8 +33,7 @@ class Bound(StrEnum):
     POLICY = "policy"  # the domain's revisit policy is not based on value
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(Struct, frozen=True):
     """When a page's next visit is due at today's shadow price and by today's rules.
 
     gap: the time from its last successful visit to then; None for never.  by_rule: whether a page rule sets the bound.

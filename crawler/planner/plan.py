@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import chain
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from crawler.core.budget import sample as samplings
 from crawler.core.budget.constraints import DomainLimits, compute_budget
@@ -34,8 +36,7 @@ HOUR = timedelta(hours=1)
 GRANT_MARGIN = 2  # requests: grants are integers, so a fully used budget may still have one or two left
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedDomain:
+class PlannedDomain(Struct, frozen=True):
     """The plan of one domain. importance: among all domains, by links (mean 1), times the domain's weight.
 
     fetched: number of its fetched pages, estimated from the sample.  shadow_price: minimum value per request and per
@@ -50,8 +51,7 @@ class PlannedDomain:
     plan: DomainPlan
 
 
-@dataclass(frozen=True, slots=True)
-class DomainForecast:
+class DomainForecast(Struct, frozen=True):
     """One domain with its inputs and its plan, before anything is written.
 
     is_suspended: the domain sends nothing for an hour or more; its plan ignores that.

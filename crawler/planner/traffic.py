@@ -1,7 +1,8 @@
 """The traffic monitor: find domains whose last hour was unusual."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
 
 from crawler.core.domain import Domain
 from crawler.core.http.traffic import BASELINE_PERIOD, TrafficHour, describe_anomaly
@@ -11,16 +12,14 @@ from crawler.store.database import Database
 HOUR = timedelta(hours=1)
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedHour:
+class JudgedHour(Struct, frozen=True):
     """One hour of a domain's traffic. anomaly: what is unusual about it; empty if nothing is."""
 
     traffic: TrafficHour
     anomaly: str
 
 
-@dataclass(frozen=True, slots=True)
-class TrafficFinding:
+class TrafficFinding(Struct, frozen=True):
     """A domain whose last full hour was unusual."""
 
     domain: Domain

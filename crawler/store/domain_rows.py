@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, fields
 from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg
+from msgspec.structs import asdict
 from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain, RobotsCopy
@@ -41,7 +41,7 @@ RULE_COLUMNS = """
     max_pages int4, pages int8, ignore text[], watch text[], ignore_text text[], render text
 """
 DELETE_RULES = "DELETE FROM rule WHERE domain_id = %s RETURNING pattern, max_pages, pages"
-ROBOTS_COLUMNS = [each.name for each in fields(RobotsCopy)]
+ROBOTS_COLUMNS = list(RobotsCopy.__struct_fields__)
 INSERT_ROBOTS = f"""
     INSERT INTO robots (domain_id, {", ".join(ROBOTS_COLUMNS)})
     VALUES (%(domain_id)s, {build_placeholders(ROBOTS_COLUMNS)}) ON CONFLICT (domain_id)

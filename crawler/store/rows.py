@@ -4,14 +4,13 @@ Rows are read as values of a class, as dicts or as tuples. An Executor is a conn
 function opens its own transaction. Without values, a percent sign in the statement needs no escape.
 """
 
-from collections.abc import AsyncIterator, Hashable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict
-from functools import cache
 from typing import Any, TypeVar
 
+from msgspec import convert
+from msgspec.structs import asdict
 from psycopg.rows import AsyncRowFactory, TupleRow, dict_row, scalar_row, tuple_row
-from pydantic import TypeAdapter
 
 from crawler.core.budget.cost import Cost, Costs, RequestKind
 from crawler.core.page.fingerprint import Fingerprint
@@ -47,8 +46,7 @@ async def fetch_values(executor: Executor, kind: type[T], statement: str, values
 
     Each column is converted to the type of its field: text to an enum, an array to a tuple.
     """
-    rows: list[T] = _build_adapter(kind).validate_python(await fetch_dicts(executor, statement, values))  # type: ignore[arg-type]
-    return rows
+    return [convert(row, kind) for row in await fetch_dicts(executor, statement, values)]
 
 
 async def fetch_dicts(executor: Executor, statement: str, values: Values = ()) -> list[dict[str, Any]]:
@@ -81,11 +79,6 @@ async def fetch_value(executor: Executor, statement: str, values: Values = ()) -
 async def fetch_number(executor: Executor, statement: str, values: Values) -> int:
     """Return the first column of the first row as an integer; 0 if it is NULL or there are no rows."""
     return int(await fetch_value(executor, statement, values) or 0)
-
-
-@cache
-def _build_adapter(kind: Hashable) -> TypeAdapter[list[Any]]:
-    return TypeAdapter(list[kind])  # type: ignore[valid-type]
 
 
 @asynccontextmanager

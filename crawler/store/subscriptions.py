@@ -7,11 +7,11 @@ process is killed.
 import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
 import psycopg
+from msgspec import Struct
 from psycopg.rows import class_row, scalar_row
 
 from crawler.core.alert.condition import Condition, ConditionKind
@@ -75,8 +75,7 @@ RECOVER = f"""
 """  # noqa: S608  our own columns
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriptionOptions:
+class SubscriptionOptions(Struct, frozen=True):
     """The options of a subscription.
 
     target: a URL, a command or a reference to one (crawler/notify/target.py).  secret: a reference to the key that
@@ -106,8 +105,7 @@ class SubscriptionOptions:
         return DeliveryTimes(self.zone, digest, parse_quiet_hours(self.quiet) if self.quiet else None)
 
 
-@dataclass(frozen=True, slots=True)
-class Subscription:
+class Subscription(Struct, frozen=True):
     """A subscription and the state of its delivery.
 
     domain: the name of its domain; None for all.  position: the feed was read up to here.
@@ -161,8 +159,8 @@ class Subscription:
 
 
 # The columns that store an option unchanged; kinds and condition are converted.
-OPTION_COLUMNS = [each.name for each in fields(SubscriptionOptions) if each.name not in {"kinds", "condition"}]
-STATE_COLUMNS = [each.name for each in fields(Subscription) if each.name not in {"options", "domain", "unknown"}]
+OPTION_COLUMNS = [name for name in SubscriptionOptions.__struct_fields__ if name not in {"kinds", "condition"}]
+STATE_COLUMNS = [name for name in Subscription.__struct_fields__ if name not in {"options", "domain", "unknown"}]
 INSERTED_COLUMNS = [*OPTION_COLUMNS, "kinds", "condition", "condition_text", "bound"]
 INSERT = f"""
     INSERT INTO subscription ({", ".join(INSERTED_COLUMNS)}, created_at, position)
@@ -247,8 +245,7 @@ def _build_subscription(row: dict[str, Any]) -> Subscription:
     return Subscription(options=options, domain=row["domain"], unknown=why if unknown else "", **state)
 
 
-@dataclass(frozen=True, slots=True)
-class PreviousPage:
+class PreviousPage(Struct, frozen=True):
     """A page before a change. version: its newest one; None if, by the stored events, it was new, gone or moved."""
 
     domain_id: int

@@ -1,9 +1,11 @@
 """Run days of the living site, each with a plan and a crawl run, and collect the reported freshness."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import fmean
+
+from msgspec.structs import replace
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain

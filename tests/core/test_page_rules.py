@@ -1,11 +1,11 @@
 """Page rules of a user, and how several rules are merged."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Url

@@ -1,8 +1,9 @@
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.retention import DatedVersion, select_stored_versions
@@ -26,9 +27,13 @@ def pasts(draw: st.DrawFn) -> list[DatedVersion]:
     return found
 
 
+def build_settings(**values: Any) -> DomainSettings:
+    return DomainSettings(**values)
+
+
 spans = st.integers(1, 400).map(lambda days: days * DAY)
 retentions = st.builds(
-    DomainSettings,
+    build_settings,
     keep_versions=st.integers(1, 5),
     keep_daily=spans,
     keep_weekly=spans,

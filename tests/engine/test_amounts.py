@@ -1,10 +1,10 @@
 """Change magnitude, from the response of a server to the next due time."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.domain import Domain
 from crawler.planner.plan import plan_domains

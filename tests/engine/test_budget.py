@@ -1,11 +1,11 @@
 """The server sees what a day's budget allows: all of it, and never more."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain

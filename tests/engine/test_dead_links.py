@@ -1,9 +1,9 @@
 """Dead links and chains of redirects cost little of a site's budget, even if there are many."""
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from crawler.store import domains, report
 from crawler.store.database import Database

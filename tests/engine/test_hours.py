@@ -1,11 +1,11 @@
 """In closed hours a server gets no request of any kind; in open hours the day's budget is used."""
 
 from collections import Counter
-from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from msgspec.structs import replace
 
 from crawler.clock import Clock
 from crawler.core.budget.hours import CLOSING_MARGIN, find_opening, parse_hours

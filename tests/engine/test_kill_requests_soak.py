@@ -8,11 +8,12 @@ import signal
 import subprocess
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.domain import Domain
 from crawler.core.freshness.signals import ChangeSignal

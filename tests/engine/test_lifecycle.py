@@ -1,9 +1,9 @@
 """The life of pages over months: nothing is considered gone without proof."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain

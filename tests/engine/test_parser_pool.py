@@ -6,12 +6,12 @@ import os
 import signal
 import zlib
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from typing import cast
 
 import psutil
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url

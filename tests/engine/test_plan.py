@@ -1,9 +1,9 @@
 """Planning over real domains in the store: relative importance, priors, shadow prices, and targets out of reach."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.budget.shadow_price import CORRECTION_DOWN, CORRECTION_UP
 from crawler.core.domain import Domain

@@ -5,11 +5,11 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.domain import Domain
 from crawler.core.page_rules import PageRule

@@ -1,11 +1,11 @@
 """Revisit policies in crawls of a site whose pages change at known times."""
 
-from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 from statistics import fmean
 
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.http.urls import Url
 from crawler.core.page_rules import PageRules

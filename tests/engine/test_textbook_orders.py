@@ -3,10 +3,10 @@
 import re
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.opic.order import Order, Ordering
 from crawler.store import domains

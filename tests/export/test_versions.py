@@ -2,13 +2,13 @@
 
 import io
 import json
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
 from fastwarc.warc import ArchiveIterator, WarcRecordType
+from msgspec.structs import replace
 from warcio.checker import Checker
 
 from crawler.core.domain import Domain

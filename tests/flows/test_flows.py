@@ -5,12 +5,12 @@ import os
 import shutil
 import signal
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from msgspec.structs import replace
 from playwright.sync_api import Page, sync_playwright
 from prefect.blocks.system import Secret
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings

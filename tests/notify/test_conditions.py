@@ -1,9 +1,9 @@
 """Conditions on a watched block notify when they become true, and not when something else changes."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.alert.condition import Condition, ConditionKind
 from crawler.core.page.selectors import View

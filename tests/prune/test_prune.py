@@ -1,16 +1,17 @@
 """What goes of a domain's past, and what stays whatever happens meanwhile."""
 
 import asyncio
+import dataclasses
 import os
 import random
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Authority, compute_page_key
@@ -399,7 +400,7 @@ async def test_a_crawl_goes_on_beside_it(db: Database, domain: Domain) -> None:
 async def test_what_is_set_or_removed_while_others_are_pruned_counts(db: Database, domain: Domain) -> None:
     listed = await keep(db, domain, keep_versions=1, keep_daily=DAY, keep_weekly=DAY, keep_monthly=DAY)
     await live(db, domain, range(6))
-    removed = replace(listed, authority=Authority("removed.test"), id=domain.id + 1000)
+    removed = dataclasses.replace(listed, authority=Authority("removed.test"), id=domain.id + 1000)
     await keep(db, domain, keep_versions=4, keep_daily=DAY, keep_weekly=DAY, keep_monthly=DAY)
 
     done = await prune_domains(db, [removed, listed], at=NOW)

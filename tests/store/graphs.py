@@ -1,7 +1,7 @@
 """Random histories of a synthetic domain with random failures, run against the real store."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import count
@@ -9,6 +9,7 @@ from typing import Any, assert_never
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
@@ -117,6 +118,12 @@ class Step:
 numbers = st.integers(0, PAGES - 1)
 # Half of all visits are successful, or there would soon be no pages left to visit.
 kinds = st.one_of(st.just(Kind.GOOD), st.sampled_from(Kind))
+
+
+def build_settings(**values: Any) -> DomainSettings:
+    return DomainSettings(**values)
+
+
 outcomes = st.builds(
     Outcome,
     kind=kinds,
@@ -137,7 +144,7 @@ visits = st.lists(outcomes, min_size=1, max_size=6).map(tuple)
 steps = st.builds(Step, turn=turns, ordering=orderings, outcomes=visits)
 histories = st.lists(steps, min_size=3, max_size=6)
 domain_settings = st.builds(
-    DomainSettings,
+    build_settings,
     ordering=orderings,
     external_link_weight=st.sampled_from([0.0, 0.5, 1.0]),
     internal_link_weight=st.sampled_from([0.0, 0.5, 1.0, 3.0]),

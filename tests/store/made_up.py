@@ -1,8 +1,9 @@
 """A synthetic domain of a few numbered pages, visited without a web server."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
+
+from msgspec.structs import replace
 
 from crawler.core.domain import Domain, Lease
 from crawler.core.freshness.visit_terms import CrawlDefaults
@@ -129,4 +130,4 @@ async def states(db: Database, domain: Domain) -> dict[str, str]:
 
 def later(visit: Visit, **changes: object) -> Visit:
     """Return a copy of the visit with changes."""
-    return replace(visit, **changes)  # type: ignore[arg-type]
+    return replace(visit, **changes)

@@ -7,12 +7,12 @@ one domain's partition, unless the statement is listed here with its purpose and
 import importlib
 import pkgutil
 import re
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import crawler.store
 from crawler.core.domain import Domain

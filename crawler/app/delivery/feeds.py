@@ -1,9 +1,11 @@
 """Atom feeds of changes, and their secret addresses for feed readers."""
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
+
+from msgspec.structs import replace
 
 from crawler.app.changes import ChangesQuery, make_change_filter
 from crawler.app.database import AppDatabase

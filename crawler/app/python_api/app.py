@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator
 from contextlib import AsyncExitStack, ExitStack, aclosing, suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from functools import partial, wraps
 from pathlib import Path
@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Concatenate, ParamSpec, TypeVar
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
+from msgspec.structs import replace
 from pydantic import SecretStr
 
 from crawler.app.changes import ALL_KINDS, iterate_changes

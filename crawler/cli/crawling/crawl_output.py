@@ -3,8 +3,9 @@
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+
+from msgspec.structs import replace
 
 from crawler.app import crawl as app
 from crawler.app.database import AppDatabase

@@ -4,9 +4,10 @@ Also when a failed message is sent again, and when to give up.
 """
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
+
+from msgspec import Struct
 
 from crawler.core.http.backoff import compute_backoff
 
@@ -30,8 +31,7 @@ _EVERY = re.compile(r"(\d{1,4})([mh])", re.ASCII)
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1)}
 
 
-@dataclass(frozen=True, slots=True)
-class Digest:
+class Digest(Struct, frozen=True):
     """A digest of changes: periodic, daily or weekly.
 
     every: the period, counted from midnight of each day.  at: the time of a daily or weekly digest.
@@ -56,8 +56,7 @@ class Digest:
         return min(midnight + passed * self.every, next_midnight)
 
 
-@dataclass(frozen=True, slots=True)
-class QuietHours:
+class QuietHours(Struct, frozen=True):
     """Hours of each day without notifications. If `end` is before `begin`, they cross midnight."""
 
     begin: time
@@ -74,16 +73,14 @@ class QuietHours:
         return instant.astimezone(UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseTime:
+class ReleaseTime(Struct, frozen=True):
     """When a notification may be sent. is_grouped: whether it is sent in one message with all others of that time."""
 
     at: datetime
     is_grouped: bool
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryTimes:
+class DeliveryTimes(Struct, frozen=True):
     """When a user wants notifications. zone: the IANA time zone of digests and quiet hours.
 
     Raises ValueError with a message for the user if this machine has no such zone.

@@ -4,10 +4,11 @@ A target uses only as many requests as it needs. Limits also determine how long 
 """
 
 import math
-from dataclasses import dataclass, replace
 from operator import itemgetter
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from crawler.core.budget.expected import TargetCost, compute_age_cost, compute_freshness_cost
 from crawler.core.budget.find_root import TINY
@@ -25,8 +26,7 @@ MAX_DAYS = 1e6  # an interval that can still be added to a datetime
 MIN_IMPORTANCE = 1e-6  # of a domain; avoids a division by 0 in its price
 
 
-@dataclass(frozen=True, slots=True)
-class DomainLimits:
+class DomainLimits(Struct, frozen=True):
     """The limits and targets of one domain.
 
     importance: relative to other domains.  budget: the daily budget that the user set.
@@ -62,8 +62,7 @@ class DomainLimits:
         return self.target_freshness is not None or self.target_age_days is not None
 
 
-@dataclass(frozen=True, slots=True)
-class TargetDemand:
+class TargetDemand(Struct, frozen=True):
     """The demand of a target.
 
     requests: requests per day; inf without a target or fetched pages, or if no number meets it.  reachable_age_days:
@@ -76,8 +75,7 @@ class TargetDemand:
     finding: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """A limit in requests per day. name: the subject of a sentence.  rate: a text such as "10 requests a day"."""
 
     requests: float
@@ -189,8 +187,7 @@ def format_days(days: float) -> str:
     return f"{number:,.3g} {unit if number != 1 else unit[:-1]}" if number < 1e3 else f"{number:,.0f} {unit}"
 
 
-@dataclass(frozen=True, slots=True)
-class Constraints:
+class Constraints(Struct, frozen=True):
     """The constraints under which a domain's price is solved.
 
     work: its pages, with the intervals that the limits allow.  limit: requests per day.

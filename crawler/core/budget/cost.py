@@ -1,8 +1,10 @@
 """The cost of a visit in requests and bytes, by kind of request, learned per domain."""
 
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 ROUND_TRIP_BYTES = 14_600  # the initial congestion window (RFC 6928); more bytes take more round trips
 MEMORY_VISITS = 200  # visits over which the mean fades, so that it adapts to a redesign
@@ -17,8 +19,7 @@ class RequestKind(StrEnum):
     RENDER = "render"  # in a browser, with all resources of the page
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Struct, frozen=True):
     """The mean cost of one visit. requests: includes redirects and retries.  visits: the number of visits measured."""
 
     requests: float
@@ -26,8 +27,7 @@ class Cost:
     visits: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ShadowPrice:
+class ShadowPrice(Struct, frozen=True):
     """The shadow price of a request and of a byte, in importance x days."""
 
     per_request: float
@@ -38,8 +38,7 @@ class ShadowPrice:
         return self.per_request * cost.requests + self.per_byte * cost.received_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Costs:
+class Costs(Struct, frozen=True):
     """The costs of a domain, one field per RequestKind. A default is a guess until the first visit of that kind."""
 
     conditional: Cost = Cost(requests=1.0, received_bytes=500.0)

@@ -6,10 +6,11 @@ importance within the domain, whose mean page has 1, because pages are selected 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from crawler.core.budget.constraints import (
     UNLIMITED,
@@ -38,8 +39,7 @@ MOVED_FACTOR = 1.25  # a price must rise or fall by this factor before due times
 NEARLY_FULL = 0.999  # share of a limit from which it counts as used up
 
 
-@dataclass(frozen=True, slots=True)
-class DomainPlan:
+class DomainPlan(Struct, frozen=True):
     """The solved plan of one domain.
 
     shadow_price: None means the default price, because nothing is scarce or no page is fetched.  longest_days: the

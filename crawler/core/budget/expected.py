@@ -3,9 +3,9 @@
 All numbers follow from the change-rate estimates; nothing is fetched.
 """
 
-from dataclasses import dataclass, replace
-
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from crawler.core.budget.cost import ShadowPrice
 from crawler.core.budget.find_root import MIN_PRICE, TOLERANCE, find_root
@@ -28,8 +28,7 @@ VALUE_POLICY_NAME, SIMILARITY_POLICY_NAME, FIXED_POLICY_PREFIX = "value", "simil
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
-@dataclass(frozen=True, slots=True)
-class Expectation:
+class Expectation(Struct, frozen=True):
     """The expectation for fetched pages that are revisited regularly.
 
     shadow_price: the highest of their domains; meaningless if a revisit policy fixes the gaps.
@@ -46,8 +45,7 @@ class Expectation:
     oldest_days: float
 
 
-@dataclass(frozen=True, slots=True)
-class TargetCost:
+class TargetCost(Struct, frozen=True):
     """The cost of a target.
 
     requests: requests per day; if the limits do not allow the target, what it needs without limits, or inf.
@@ -148,8 +146,7 @@ def compute_age_cost(work: Workload, oldest_days: float, limits: Floats) -> Targ
     return TargetCost(needed, is_possible=possible, reachable=reachable)
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyForecast:
+class PolicyForecast(Struct, frozen=True):
     """The expectation for fetched pages under one revisit policy.
 
     policy: its name, as in `domains set --revisit`.  is_today: whether it is the domain's current policy.

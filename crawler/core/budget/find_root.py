@@ -1,9 +1,9 @@
 """Find where falling curves reach target values, for example the price at which demand meets a budget."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from crawler.core.freshness.gamma import Floats
@@ -35,8 +35,7 @@ def find_root(curve: Callable[[Floats], Floats], target: Floats, *, guess: Float
     return np.asarray(np.exp(search.x))
 
 
-@dataclass(slots=True)
-class _Search:
+class _Search(Struct):
     """Brackets around the roots, in ln price.
 
     x: the current trial.  over, under: ln(curve / target) at `low` and at `high`, possibly halved (Illinois).

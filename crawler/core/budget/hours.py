@@ -6,11 +6,12 @@ hours has less open time, and a day of 25 hours may have more.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from itertools import pairwise, zip_longest
 from zoneinfo import ZoneInfo
+
+from msgspec import Struct
 
 DAY_NAMES = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 DAY_MINUTES = 24 * 60
@@ -28,8 +29,7 @@ _DAYS = re.compile(r"[a-z]{3}(?:-[a-z]{3})?(?:,[a-z]{3}(?:-[a-z]{3})?)*")
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,2}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class WeekSpan:
+class WeekSpan(Struct, frozen=True):
     """A weekly open window. begin, end: minutes since Monday 00:00 local time.  speed: a factor, 1 by default."""
 
     begin: int
@@ -37,8 +37,7 @@ class WeekSpan:
     speed: float
 
 
-@dataclass(frozen=True, slots=True)
-class Hours:
+class Hours(Struct, frozen=True):
     """When a domain may be crawled. zone: an IANA name.  windows: at least one, sorted, without overlaps."""
 
     zone: str
@@ -53,8 +52,7 @@ class Hours:
 ALWAYS = Hours("UTC", (WeekSpan(0, WEEK_MINUTES, 1.0),))
 
 
-@dataclass(frozen=True, slots=True)
-class OpenSpan:
+class OpenSpan(Struct, frozen=True):
     """A period (UTC) in which requests may start, at one speed."""
 
     begin: datetime
@@ -66,8 +64,7 @@ class OpenSpan:
         return self.end - self.begin
 
 
-@dataclass(frozen=True, slots=True)
-class DayShare:
+class DayShare(Struct, frozen=True):
     """The share of a UTC day's open time that has passed, weighted by speed: 0 to 1.
 
     elapsed: until now.  ahead: after some more open time (compute_day_share).

@@ -7,8 +7,10 @@ still be used. Nothing is granted beyond the current budget, which may change du
 
 import math
 from bisect import bisect_left
-from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from crawler.core.budget.hours import ALWAYS, Hours, compute_day_share, get_speed
 
@@ -16,8 +18,7 @@ LEAD = timedelta(minutes=15)  # grants are issued this much early, so that the l
 MIN_LEAD = 1.0  # requests; the first one is granted at the beginning of the day
 
 
-@dataclass(frozen=True, slots=True)
-class Ledger:
+class Ledger(Struct, frozen=True):
     """The debits of one UTC day. received_bytes: estimated for a grant, corrected when its visits are recorded."""
 
     day: date
@@ -26,8 +27,7 @@ class Ledger:
     floor_visits: int = 0  # as defined in core/freshness/selection.py; their requests are included in `requests`
 
 
-@dataclass(frozen=True, slots=True)
-class Refund:
+class Refund(Struct, frozen=True):
     """A refund of what was debited on a day.
 
     day: None if nothing was debited.  received_bytes: what was debited in advance.
@@ -123,8 +123,7 @@ def count_floor_left(spent: int, budget: float, *, share: float, day_number: int
     return max(tomorrow - today - spent, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class SharedBudget:
+class SharedBudget(Struct, frozen=True):
     """The budget of all domains together for a UTC day. None means no limit."""
 
     requests: int | None = None

@@ -1,9 +1,9 @@
 """Arrays of many pages for the plan and the labs: change-rate estimates, weights and costs."""
 
-from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from crawler.core.freshness.gamma import Floats, Numbers
@@ -18,8 +18,7 @@ Groups = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class PageArrays:
+class PageArrays(Struct, frozen=True):
     """Pages of one or many domains; arrays of equal length. Times in days.
 
     a, b: the current change-rate estimate.  weight: see visit_value.compute_weights.  weight and importance are also
@@ -64,12 +63,12 @@ def build_page_arrays(**columns: Numbers | Groups | Flags) -> PageArrays:
     return PageArrays(**arrays)
 
 
-NO_PAGES = build_page_arrays(**{each.name: np.empty(0) for each in fields(PageArrays)})
+NO_PAGES = build_page_arrays(**dict.fromkeys(PageArrays.__struct_fields__, np.empty(0)))
 
 
 def select_subset(pages: PageArrays, chosen: Groups | Flags) -> PageArrays:
     """Return a subset of the pages; `stands_for` stays unchanged."""
-    return PageArrays(**{field.name: getattr(pages, field.name)[chosen] for field in fields(PageArrays)})
+    return PageArrays(**{name: getattr(pages, name)[chosen] for name in PageArrays.__struct_fields__})
 
 
 def compute_gaps(pages: PageArrays, shadow_price: Numbers) -> Floats:

@@ -1,10 +1,11 @@
 """A random sample of a domain's pages. Priors are fitted to it, and the shadow price is solved on it."""
 
 from collections.abc import Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from crawler.core.budget.cost import Costs, RequestKind
@@ -40,8 +41,7 @@ REQUEST_KINDS = tuple(RequestKind)  # indexed by column `request_kind`
 NO_RULE = float("nan")  # in min_interval and max_interval: not set by a rule
 
 
-@dataclass(frozen=True, slots=True)
-class PageSample:
+class PageSample(Struct, frozen=True):
     """A random sample of one domain's pages: columns of equal length, one entry per page.
 
     is_new: unfetched; the other pages are fetched and have a version.  rate_a, rate_b: the evidence of the page's own
@@ -104,7 +104,7 @@ class PageSample:
 
 
 # The columns in the order of a row, and the types of those that are not floats.
-SAMPLE_COLUMNS = tuple(each.name for each in fields(PageSample) if each.default is each.default_factory is MISSING)
+SAMPLE_COLUMNS = PageSample.__struct_fields__[: -len(PageSample.__struct_defaults__)]
 COLUMN_TYPES = {"is_new": np.bool_, "group": np.intp, "request_kind": np.intp, "follows": np.bool_}
 
 
@@ -228,11 +228,12 @@ def _join_arrays(parts: Sequence[PageArrays], importances: Sequence[float]) -> P
         weighted.append(
             replace(pages, weight=pages.weight * factor, importance=pages.importance * factor, domain=domain)
         )
-    return PageArrays(*(np.concatenate([getattr(each, name.name) for each in weighted]) for name in fields(PageArrays)))
+    return PageArrays(
+        *(np.concatenate([getattr(each, name) for each in weighted]) for name in PageArrays.__struct_fields__)
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class RefittedPriors:
+class RefittedPriors(Struct, frozen=True):
     """Refitted priors.
 
     domains: the priors of each domain; the first is that of the whole domain.

@@ -8,12 +8,12 @@ Demand assumes that a page is revisited as soon as the value of a visit, by its 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from math import exp
 from operator import attrgetter
 
 import numpy as np
+from msgspec import Struct
 
 from crawler.core.budget.cost import ShadowPrice
 from crawler.core.budget.find_root import TINY, TOLERANCE, find_root
@@ -34,16 +34,14 @@ FALL_PER_DAY = 4.0  # decrease of ln price for each daily budget of requests tha
 Measure = Callable[[PageArrays], Floats]  # the cost of one visit to each page: requests, bytes, or a blend
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """Requests and bytes that may be spent per day."""
 
     requests: float
     received_bytes: float = float("inf")
 
 
-@dataclass(frozen=True, slots=True)
-class Shares:
+class Shares(Struct, frozen=True):
     """The guaranteed shares of a budget for discovery and revisits while they have work."""
 
     discovery: float = 0.3
@@ -53,8 +51,7 @@ class Shares:
 DEFAULT_SHARES = Shares()
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
+class Workload(Struct, frozen=True):
     """Pages that can be fetched. fetched: pages to revisit.  domain_count: the number of their domains."""
 
     fetched: PageArrays

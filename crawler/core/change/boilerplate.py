@@ -6,9 +6,11 @@ and no change of its pages. In contrast, "sold out" on one of fifty pages that s
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from heapq import nsmallest
 from typing import Any, NamedTuple, TypeGuard
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from crawler.core.http.urls import PageKey
 from crawler.core.noise.words import Words, keep_newest, split_words
@@ -44,8 +46,7 @@ class BlockCount(NamedTuple):
     text: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Boilerplate:
+class Boilerplate(Struct, frozen=True):
     """The counted blocks of one domain. Immutable and bounded. A block's form is a hash, see `compute_form`.
 
     counts: the counts of blocks, by form.  visits_by_path: the number of visits to pages with a path, by path.

@@ -1,7 +1,8 @@
 """Verdict on whether a page changed, with the evidence that decided it."""
 
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct
 
 from crawler.core.change.difference import NO_DIFFERENCE, Difference, measure_distance
 from crawler.core.change.mask import NoiseMask
@@ -42,8 +43,7 @@ class Evidence(StrEnum):
     STATUS = "status"  # the status of the response, or no response at all
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """The outcome of a visit, its evidence and its size.
 
     distance_bits: the SimHash distance of the two versions, 0 to 64. If blocks were compared, it is that of the page's
@@ -56,11 +56,10 @@ class Verdict:
     evidence: Evidence
     distance_bits: int | None = None
     changed_share: float | None = None
-    significant: Difference = field(default=NO_DIFFERENCE, repr=False)
+    significant: Difference = NO_DIFFERENCE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedBlocks:
+class ComparedBlocks(Struct, frozen=True, kw_only=True):
     """The blocks of two versions, compared under a noise mask.
 
     difference: all blocks that differ in more than volatile words.
@@ -69,7 +68,7 @@ class ComparedBlocks:
     is_variant: whether a part of the difference is not significant only because it is a known variant of the page.
     """
 
-    mask: NoiseMask = field(repr=False)
+    mask: NoiseMask
     difference: Difference
     significant: Difference
     fallback_evidence: Evidence = Evidence.VOLATILE

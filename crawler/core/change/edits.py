@@ -8,9 +8,12 @@ several pages, or as the target of a link), and a second page with the same edit
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import chain
+from typing import NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from crawler.core.change.boilerplate import ENOUGH_PAGES, ENOUGH_REPLACEMENTS, Boilerplate
 from crawler.core.http.urls import PageKey, Url, compute_page_key, get_path_and_query
@@ -22,8 +25,7 @@ LANGUAGE = re.compile(r"/([a-z]{2}(?:-[a-z]{2,4})?)/")  # the first path segment
 INDEX = re.compile(r"/index\.[a-z]+$")
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateEdit:
+class TemplateEdit(Struct, frozen=True):
     """A template edit and the first pages that have it, at most ENOUGH_EDIT_PAGES.
 
     language: the language of the first page.
@@ -74,15 +76,19 @@ MAX_REPORTED = 2048  # reported blocks; the oldest are dropped first
 # Of edits in a row at one path, each within this time after the last, only the first ENOUGH_REPLACEMENTS are reported.
 MUTE_WINDOW = timedelta(days=30)
 
-BlockKey = int  # the form (compute_form) of an added block, or the complement (~form) of a removed block's form
+
+class BlockKey(NamedTuple):
+    """An added or a removed block. form: see compute_form."""
+
+    form: int
+    is_removed: bool = False
 
 
 KeyedBlock = tuple[Block, BlockKey]
 BoilerplateChange = tuple[KeyedBlock | None, KeyedBlock | None]  # the old block and the block that replaced it
 
 
-@dataclass(frozen=True, slots=True)
-class BoilerplateEdit:
+class BoilerplateEdit(Struct, frozen=True):
     """One edit of a site to report: a boilerplate edit, or a template edit.
 
     blocks: pairs of the old and the new block, either of which may be None.
@@ -93,8 +99,7 @@ class BoilerplateEdit:
     pages: int
 
 
-@dataclass(frozen=True, slots=True)
-class BoilerplateEdits:
+class BoilerplateEdits(Struct, frozen=True):
     """The edits of one domain so far. Immutable and bounded.
 
     candidates: added or removed blocks, each with the first few pages where this happened.
@@ -131,12 +136,13 @@ def learn_edits(
         if side is None or side[1] in edits.reported:
             return False
         key = side[1]
-        is_candidate = before.contains(~key) if key < 0 else not before.contains(key)
+        is_candidate = before.contains(key.form) is key.is_removed
         if key not in candidates and not is_candidate:
             return False
         pages = candidates.pop(key, ())
         candidates[key] = pages if page in pages or len(pages) >= ENOUGH_PAGES else (*pages, page)
-        return len(candidates[key]) >= ENOUGH_PAGES and (after.has_dropped(~key) if key < 0 else after.contains(key))
+        has_edit = after.has_dropped if key.is_removed else after.contains
+        return len(candidates[key]) >= ENOUGH_PAGES and has_edit(key.form)
 
     for was, now in changes:
         is_removal, is_addition = count_edit(was), count_edit(now)
@@ -172,7 +178,7 @@ def pop_due_edit(edits: BoilerplateEdits, *, at: datetime) -> tuple[BoilerplateE
         repeats[path] = (count + 1 if at - last < MUTE_WINDOW else 1, at)
     reported = dict(edits.reported)
     for key in chain.from_iterable(_list_keys(change) for change, _ in pending):
-        reported.pop(~key, None)  # an added block may be removed and added again
+        reported.pop(BlockKey(key.form, not key.is_removed), None)  # an added block may be removed and added again
         reported[key] = None
     updated = BoilerplateEdits(
         candidates={key: pages for key, pages in edits.candidates.items() if key not in reported},

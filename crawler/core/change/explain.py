@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from crawler.core.change.difference import Difference, select_significant
 from crawler.core.change.mask import NoiseMask
@@ -26,8 +28,7 @@ class MaskReason(StrEnum):
     RULE = "rule"  # a user's rule ignores it, or watches other blocks
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainedBlock:
+class ExplainedBlock(Struct, frozen=True):
     """A block and its masked parts.
 
     masked: the start and end of each masked word in the text, in order.

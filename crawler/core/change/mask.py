@@ -7,8 +7,9 @@ that returns repeatedly, each time within weeks, is a variant and not a change.
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+
+from msgspec import Struct, field
 
 from crawler.core.change.boilerplate import NO_BOILERPLATE, Boilerplate, compute_form
 from crawler.core.change.edits import NO_EDITS, BoilerplateEdits, TemplateEdits
@@ -24,8 +25,7 @@ ENOUGH_RETURNS = 2  # after which a block counts as a variant
 MAX_RETURN_GAP = timedelta(days=30)  # since the block was last added or removed; later, counting starts again
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(Struct, frozen=True):
     """A block that was removed from a page or added to it; a known variant after ENOUGH_RETURNS.
 
     returns: how often it came back.  last_at: when it was last added or removed.  is_gone: whether it is removed now.
@@ -39,8 +39,7 @@ class Variant:
 Variants = Mapping[int, Variant]  # by compute_variant_key
 
 
-@dataclass(frozen=True, slots=True)
-class NoiseMask:
+class NoiseMask(Struct, frozen=True):
     """The noise mask of one domain: what never counts as a change of its pages. Immutable.
 
     second_fetches: the number of second fetches so far.  visits: the number of visits that the mask learned from.

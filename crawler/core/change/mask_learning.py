@@ -2,9 +2,11 @@
 
 from collections.abc import Collection, Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice, pairwise
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from crawler.core.change.boilerplate import compute_forms, learn_page
 from crawler.core.change.difference import (
@@ -17,6 +19,7 @@ from crawler.core.change.difference import (
 )
 from crawler.core.change.edits import (
     ENOUGH_EDIT_PAGES,
+    BlockKey,
     BoilerplateChange,
     BoilerplateEdit,
     TemplateEdit,
@@ -54,8 +57,7 @@ MAX_TEMPLATE_EDITS = 2048  # counted per domain; the oldest are dropped first
 MAX_CHANGES = 64  # per visit; if more of the first differences may be template edits, the page was rewritten
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(Struct, frozen=True):
     """The blocks fetched by one visit, from which the domain's mask learns; see `update_mask`.
 
     after: the blocks of this visit, fetched at `at`.
@@ -277,5 +279,5 @@ def _list_boilerplate_changes(diff: Difference, mask: NoiseMask, seen: Observati
 
 
 def _add_keys(was: Block | None, now: Block | None, mask: NoiseMask) -> BoilerplateChange:
-    old = None if was is None else (was, ~mask.compute_form(was))
-    return old, None if now is None else (now, mask.compute_form(now))
+    old = None if was is None else (was, BlockKey(mask.compute_form(was), is_removed=True))
+    return old, None if now is None else (now, BlockKey(mask.compute_form(now)))

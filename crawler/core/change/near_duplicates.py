@@ -3,9 +3,9 @@
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from crawler.core.page.fingerprint import Fingerprint, count_distance_bits
 
@@ -17,8 +17,7 @@ MIN_VECTOR_SIZE = 50  # fingerprints in one band; with fewer, a loop is faster t
 MIN_TEXT_BYTES = 100  # of main text, about 16 words; shorter texts ("Loading") are equal by chance
 
 
-@dataclass(frozen=True, slots=True)
-class DuplicateGroup:
+class DuplicateGroup(Struct, frozen=True):
     """A group of near duplicates: a canonical fingerprint and those near it.
 
     distances: the distance from the canonical fingerprint to each member, itself included, nearest first.

@@ -6,10 +6,12 @@ are significant is decided elsewhere (`select_significant`); here they are only 
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import chain
 from typing import NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from crawler.core.noise.alignment import find_gaps, pair_equal
 from crawler.core.noise.words import split_words
@@ -35,8 +37,7 @@ class RunKind(StrEnum):
 MARKS = {RunKind.KEPT: "{}", RunKind.OLD: "[-{}-]", RunKind.NEW: "{{+{}+}}"}
 
 
-@dataclass(frozen=True, slots=True)
-class WordRun:
+class WordRun(Struct, frozen=True):
     """Consecutive words that were kept, removed or added, as written, with the whitespace between them."""
 
     kind: RunKind
@@ -58,8 +59,7 @@ class BlockStatus(StrEnum):
     MOVED = "moved"  # the same words at another position
 
 
-@dataclass(frozen=True, slots=True)
-class BlockDiff:
+class BlockDiff(Struct, frozen=True):
     """One block of a difference.
 
     Invariant: the KEPT and OLD runs together are the old text, the KEPT and NEW runs the new text.
@@ -85,8 +85,7 @@ class BlockDiff:
         return "" if self.is_at is None else "".join(run.text for run in self.runs if run.kind is not RunKind.OLD)
 
 
-@dataclass(frozen=True, slots=True)
-class Hunk:
+class Hunk(Struct, frozen=True):
     """Changed blocks close together, with unchanged blocks around them.
 
     skipped: the number of unchanged blocks between the previous hunk and this one.
@@ -96,8 +95,7 @@ class Hunk:
     blocks: tuple[BlockDiff, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PageDiff:
+class PageDiff(Struct, frozen=True):
     """The difference between two versions of a page.
 
     skipped: the number of unchanged blocks after the last hunk.  counts: the number of blocks by status.

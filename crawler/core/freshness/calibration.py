@@ -1,8 +1,9 @@
 """Calibration: whether the predicted probabilities of a change agree with the changes that visits found."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import sqrt
+
+from msgspec import Struct
 
 MAX_DEVIATIONS = 3.0  # standard deviations
 MAX_DIFFERENCE_SHARE = 0.03  # of the visits; a smaller difference does not matter, even if it is significant
@@ -10,8 +11,7 @@ MAX_DIFFERENCE_SHARE = 0.03  # of the visits; a smaller difference does not matt
 MIN_VARIANCE = 1e-9  # if all predicted probabilities are 0 or 1, any other outcome deviates
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
+class Agreement(Struct, frozen=True):
     """Predicted and found changes over a number of visits (`visits`).
 
     expected: the sum of the predicted probabilities.  found: the number of changes.

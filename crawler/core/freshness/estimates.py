@@ -15,11 +15,11 @@ changes by the value of having them.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from crawler.core.freshness.gamma import Floats, Numbers, compute_digamma, compute_quantile, solve_shape
@@ -33,8 +33,7 @@ MAX_SHAPE = 1e6  # above, the estimate is practically a point, and differences o
 FADING_DAYS = 365.0  # evidence that is one year old counts 1/e
 
 
-@dataclass(frozen=True, slots=True)
-class RateEstimate:
+class RateEstimate(Struct, frozen=True):
     """The Gamma(a, b) posterior of a page's changes per day, mean a/b. a is a count, b is in days; both above 0."""
 
     a: float
@@ -164,8 +163,7 @@ class ChangeWeight(StrEnum):
     EQUAL = "equal"  # all the same
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeMagnitudes:
+class ChangeMagnitudes(Struct, frozen=True):
     """The sum of the magnitudes of a page's changes, and their number; both fade (learn_magnitude)."""
 
     total: float = 0.0
@@ -175,8 +173,7 @@ class ChangeMagnitudes:
 NO_MAGNITUDES = ChangeMagnitudes()
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedMagnitude:
+class ExpectedMagnitude(Struct, frozen=True):
     """The expected magnitude of a change in a group of pages, and the mean over the domain's pages; both 0 to 1."""
 
     group: float = DEFAULT_MAGNITUDE

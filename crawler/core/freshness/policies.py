@@ -7,9 +7,10 @@ policy of Cho and Garcia-Molina.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar, Protocol
+
+from msgspec import Struct
 
 from crawler.core.freshness.estimates import DAY, RateEstimate, convert_magnitude_to_bits
 from crawler.core.freshness.visit_value import compute_interval
@@ -29,8 +30,7 @@ SPAN_UNITS["w"] = timedelta(weeks=1)
 _FIXED = re.compile(r"fixed (\d+(?:\.\d+)?)([smhdw])")
 
 
-@dataclass(frozen=True, slots=True)
-class VisitResult:
+class VisitResult(Struct, frozen=True):
     """A successful visit that has just ended, as the input of a policy.
 
     at: the time of the visit, UTC.
@@ -73,8 +73,7 @@ class RevisitPolicy(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ValuePolicy:
+class ValuePolicy(Struct, frozen=True):
     """Revisit a page when the value of a visit reaches its shadow price."""
 
     fixed_interval: ClassVar[timedelta | None] = None
@@ -90,8 +89,7 @@ class ValuePolicy:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class FixedPolicy:
+class FixedPolicy(Struct, frozen=True):
     """Revisit all pages at the same interval: the uniform policy.
 
     Due times are up to a minute early, because the visits of a crawl that starts daily at the same time are some
@@ -104,8 +102,7 @@ class FixedPolicy:
         return self.fixed_interval - min(DUE_EARLY_BY, self.fixed_interval / 100)
 
 
-@dataclass(frozen=True, slots=True)
-class SimilarityPolicy:
+class SimilarityPolicy(Struct, frozen=True):
     """Lengthen the interval if the new version is similar to the last one, and shorten it if it is not.
 
     The SimHash distance counts in proportion to the usual distance of the page's changes, so that the interval of a

@@ -14,11 +14,12 @@ under .com change fastest, those under .gov and .edu slowest).
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from crawler.core.freshness.estimates import PRIOR, RateEstimate
@@ -82,8 +83,7 @@ def subtract_prior(a: Numbers, b: Numbers, a0: Numbers, b0: Numbers) -> tuple[Fl
     return np.maximum(a - a0, 0.0), np.maximum(b - b0, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Moments:
+class Moments(Struct, frozen=True):
     """The moments of groups from which priors are refitted: arrays of equal shape, one entry per group.
 
     pages: the number of fetched pages, with or without evidence.
@@ -177,8 +177,7 @@ def _shrink_kind(kind: Moments | None, everywhere: Moments) -> Moments:
     return world if kind is None else shrink_moments(kind, world)
 
 
-@dataclass(frozen=True, slots=True)
-class KindPrior:
+class KindPrior(Struct, frozen=True):
     """The prior for a page of a new domain of one kind, or of any kind (ALL_KINDS).
 
     pages, domains: the numbers of revisited pages (estimated from samples) and of their domains.

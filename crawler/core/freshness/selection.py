@@ -7,9 +7,10 @@ dead link. A limited share of a budget is used for floor visits.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from crawler.core.freshness.estimates import DAY
@@ -43,8 +44,7 @@ Flags = NDArray[np.bool_]
 Indices = NDArray[np.intp]
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
+class Candidates(Struct, frozen=True):
     """Pages at the head of the due index or of the discovery order: arrays of equal length. Times are in days.
 
     a, b: the current change-rate estimate.  weight: see visit_value.compute_weights.
@@ -86,8 +86,7 @@ class Candidates:
     signal_days_ahead: Floats
 
 
-@dataclass(frozen=True, slots=True)
-class DayBudget:
+class DayBudget(Struct, frozen=True):
     """A domain's budget. per_day: requests, of which dead links and duplicates get CHECK_SHARE each.
 
     floor_left: the number of floor visits that are still allowed today.
@@ -97,8 +96,7 @@ class DayBudget:
     floor_left: int
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """The result of a selection; pages are indices into the candidates.
 
     chosen: the pages to dispatch, in this order.  rescheduled, due_in: pages whose due times must be rewritten, and
@@ -116,8 +114,7 @@ class Selection:
     needs_more_candidates: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CandidateColumns:
+class CandidateColumns(Struct, frozen=True):
     """Pages as columns of equal length, as read from rows. Times are in days. For the other columns see Candidates.
 
     terms: many pages share one object.  magnitude_factor: the factor on importance for change magnitudes.
@@ -187,7 +184,7 @@ def build_candidates(columns: CandidateColumns) -> Candidates:
 
 
 def join_candidates(one: Candidates, other: Candidates) -> Candidates:
-    columns = ((getattr(one, each.name), getattr(other, each.name)) for each in fields(Candidates))
+    columns = ((getattr(one, name), getattr(other, name)) for name in Candidates.__struct_fields__)
     return Candidates(*map(np.concatenate, columns))
 
 
@@ -279,7 +276,7 @@ def select_requested_first(
 
 
 def _take(head: Candidates, pages: Indices) -> Candidates:
-    return Candidates(*(getattr(head, each.name)[pages] for each in fields(Candidates)))
+    return Candidates(*(getattr(head, name)[pages] for name in Candidates.__struct_fields__))
 
 
 def _is_window_productive(is_fetched: Flags, is_useful: Flags, never: Indices, *, start: int) -> bool:

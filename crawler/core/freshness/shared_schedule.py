@@ -7,9 +7,10 @@ each, or if their URLs show that they are copies.
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
+
+from msgspec import Struct
 
 from crawler.core.http.urls import PageKey, Url
 
@@ -21,8 +22,7 @@ MIN_COPY_TEST_WAIT = timedelta(days=30)  # for a page whose URL or canonical lin
 _ENDING = re.compile(r"(?:/index|/default)?(?:\.[a-z][a-z0-9]{1,4})?/?\Z", re.IGNORECASE)  # of a path
 
 
-@dataclass(frozen=True, slots=True)
-class DuplicateCandidate:
+class DuplicateCandidate(Struct, frozen=True):
     """A page that is not a duplicate so far. is_canonical: other pages follow it already.
 
     stem: see derive_stem.  is_settled: its text is long enough, and unchanged for enough visits, to share a schedule
@@ -37,8 +37,7 @@ class DuplicateCandidate:
     is_settled: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class SharedPair:
+class SharedPair(Struct, frozen=True):
     """A page and the canonical page whose schedule it will share. is_copy: their URLs also show that it is a copy."""
 
     canonical: PageKey

@@ -18,11 +18,11 @@ recall, and signals by the source with the strongest ones: sources of one site e
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 import numpy as np
+from msgspec import Struct
 
 from crawler.core.freshness.estimates import DAY, RateEstimate, learn_changed
 from crawler.core.freshness.gamma import Floats, Numbers, compute_digamma, compute_log_gamma, solve_shape
@@ -46,8 +46,7 @@ class SignalSource(StrEnum):
     PUSH = "push"  # a hint of a user without a source name
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeSignal:
+class ChangeSignal(Struct, frozen=True):
     """A signal from a source that a page has changed.
 
     url: normalized; the page may be unknown.  source: a SignalSource, or a name that matches SOURCE_NAME.
@@ -59,8 +58,7 @@ class ChangeSignal:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class SourceQuality:
+class SourceQuality(Struct, frozen=True):
     """The quality of one source in one domain.
 
     recall: the probability that it signals a change, 0 to 1.  noise: false signals per page and day; 0 in NO_SOURCE.
@@ -85,8 +83,7 @@ def has_quality_moved(before: SourceQuality, now: SourceQuality) -> bool:
     return max(missed) / min(missed) > MOVED_SILENCE_RATIO or max(ratios) > MOVED_RATIO * min(ratios)
 
 
-@dataclass(frozen=True, slots=True)
-class SignalState:
+class SignalState(Struct, frozen=True):
     """The signals about pages since their last successful visits: numbers, or arrays that broadcast.
 
     recall: of the source with the highest one; 0 without a source.

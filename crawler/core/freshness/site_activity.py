@@ -14,10 +14,10 @@ independent days is Kalbfleisch's, "Non-parametric Bayesian analysis of survival
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from crawler.core.freshness.estimates import DAY
@@ -30,8 +30,7 @@ MIN_MOVED_DAYS = 1.0  # due times are recomputed if the activity age of any page
 MIN_HAZARD = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class SiteActivity:
+class SiteActivity(Struct, frozen=True):
     """The activity of one site up to when it was last learned; later days count as 1.
 
     at: the boundaries of its days, ascending; empty at first.  ahead: at each boundary, the cumulative activity minus
@@ -62,8 +61,7 @@ class SiteActivity:
 EVEN_ACTIVITY = SiteActivity()  # activity 1 on all days
 
 
-@dataclass(frozen=True, slots=True)
-class VisitFindings:
+class VisitFindings(Struct, frozen=True):
     """The findings of successful visits: arrays of equal length.
 
     since, at: the times of the previous visit and of this one, in days since a common origin.  changed: whether the

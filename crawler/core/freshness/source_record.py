@@ -18,9 +18,10 @@ inspection schemes", 1954; Dawid, "Prequential analysis", 1984).
 """
 
 import math
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from crawler.core.freshness.estimates import RateEstimate, compute_change_chance
 from crawler.core.freshness.signals import MAX_COUNTED, SourceQuality, build_signal_state, compute_aged_days
@@ -38,8 +39,7 @@ FEW_SIGNALS = 3.0  # a difference of this many signals may be chance
 MIN_CHANCE = 1e-12
 
 
-@dataclass(frozen=True, slots=True)
-class SourceRecord:
+class SourceRecord(Struct, frozen=True):
     """What visits revealed about a source, as sums that fade.
 
     page_days: days between visits, over all pages.  false_signals, true_signals: expected numbers in that time.

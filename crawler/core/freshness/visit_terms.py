@@ -1,9 +1,10 @@
 """The terms of the next visit to a page: its shadow price, its interval bounds, and the reason if it is requested."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import IntEnum
+
+from msgspec import Struct, field
 
 from crawler.core.freshness.estimates import PRIOR, ExpectedMagnitude, RateEstimate
 from crawler.core.freshness.policies import NO_PLUGIN_POLICIES, VALUE_POLICY, RevisitPolicy
@@ -29,8 +30,7 @@ USER_REQUESTS = frozenset({RequestReason.BY_USER, RequestReason.BY_URL})
 PRIORITY_REQUESTS = USER_REQUESTS | {RequestReason.TO_CONFIRM}  # not paced and before all others, highest number first
 
 
-@dataclass(frozen=True, slots=True)
-class VisitTerms:
+class VisitTerms(Struct, frozen=True):
     """The terms of a page's next visit.
 
     shadow_price: the minimum value of this visit in importance x days: the domain's price times the cost of the visit.
@@ -54,8 +54,7 @@ class VisitTerms:
 DEFAULT_TERMS = VisitTerms()
 
 
-@dataclass(frozen=True, slots=True)
-class CrawlDefaults:
+class CrawlDefaults(Struct, frozen=True):
     """The defaults if neither plan nor rules give a value, and the guaranteed shares of discovery and revisits.
 
     shadow_price: the minimum value of a request in importance x days.  budget_per_day, bytes_per_day: for all domains

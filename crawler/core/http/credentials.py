@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from msgspec import Struct
+
 from crawler.core.http.urls import Url
 
 MAX_FIELDS = 16  # of a login
@@ -37,8 +39,7 @@ class SecretSource(StrEnum):
     BLOCK = "block"  # a Secret block of the Prefect server
 
 
-@dataclass(frozen=True, slots=True)
-class SecretReference:
+class SecretReference(Struct, frozen=True):
     source: SecretSource
     name: str
 
@@ -46,24 +47,21 @@ class SecretReference:
         return f"{self.source}:{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class AuthReference:
+class AuthReference(Struct, frozen=True):
     """The Authorization header: basic (RFC 7617) with a user, else bearer (RFC 6750)."""
 
     user: SecretReference | None
     secret: SecretReference
 
 
-@dataclass(frozen=True, slots=True)
-class LoginReference:
+class LoginReference(Struct, frozen=True):
     """A login with a form. path: the path of the page with the form.  fields: names and values of the form's fields."""
 
     path: str
     fields: tuple[tuple[str, SecretReference], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ProxyReference:
+class ProxyReference(Struct, frozen=True):
     """An HTTP proxy, with user and password if it requires them."""
 
     host: str
@@ -72,8 +70,7 @@ class ProxyReference:
     password: SecretReference | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(Struct, frozen=True):
     """The credentials in a domain's settings. headers: sent with every request."""
 
     headers: tuple[tuple[str, SecretReference], ...] = ()

@@ -5,6 +5,8 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Literal
 
+from msgspec import Struct
+
 from crawler.core.http.urls import Url
 
 
@@ -23,8 +25,7 @@ class FailureReason(StrEnum):
     LEASE = "lease"  # the lease, the budget or the crawl hours ended before the response arrived
 
 
-@dataclass(frozen=True, slots=True)
-class Validators:
+class Validators(Struct, frozen=True):
     """ETag and Last-Modified of a version, stored and sent back verbatim (RFC 9110, section 8.8)."""
 
     etag: str | None = None
@@ -37,8 +38,7 @@ class Validators:
 NO_VALIDATORS = Validators()
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(Struct, frozen=True):
     """A response with any status but 304.
 
     status: 100 to 599.  body: decoded (without Content-Encoding), empty for most redirects.
@@ -48,7 +48,7 @@ class Fetched:
     """
 
     status: int
-    body: bytes = field(repr=False)
+    body: bytes
     received_bytes: int
     elapsed: timedelta
     content_type: str = ""
@@ -60,11 +60,10 @@ class Fetched:
     refresh: str | None = None
     address: str | None = None  # the IP address of the server
     declared_bytes: int | None = None  # Content-Length, also of a HEAD
-    headers: str = field(default="", repr=False)
+    headers: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NotModified:
+class NotModified(Struct, frozen=True):
     """A 304 to a conditional request: the stored copy is current."""
 
     elapsed: timedelta
@@ -74,8 +73,7 @@ class NotModified:
     received_bytes: int = 0  # of interim responses
 
 
-@dataclass(frozen=True, slots=True)
-class Unreached:
+class Unreached(Struct, frozen=True):
     """No usable response."""
 
     reason: FailureReason
@@ -84,8 +82,7 @@ class Unreached:
     received_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class RequestLimits:
+class RequestLimits(Struct, frozen=True):
     """Limits of one request, in addition to the general ones.
 
     first_bytes: truncate a longer body to this size.  public_only: do not connect to private addresses, even if the

@@ -5,9 +5,10 @@ import re
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import lru_cache
+
+from msgspec import Struct, field
 
 from crawler.core.http.rule_index import RuleIndex
 from crawler.core.http.urls import Url, get_path_and_query, normalize_url
@@ -34,8 +35,7 @@ _FIELDS = {
 _SITE_FIELDS = frozenset({_SITEMAP, "host"})  # these do not end a group
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(Struct):
     """The rules for one agent, from all groups that name it."""
 
     rules: list[tuple[bool, str]] = field(default_factory=list)
@@ -57,8 +57,7 @@ class _Group:
 _NO_RULES = _Group()
 
 
-@dataclass(frozen=True, slots=True)
-class RobotsRules:
+class RobotsRules(Struct, frozen=True):
     """The rules of one robots.txt.
 
     sitemaps: absolute, in the file's order, distinct.

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import median
+
+from msgspec import Struct
 
 BASELINE_PERIOD = timedelta(days=14)
 ENOUGH_HOURS = 24  # hours with visits in a usable baseline
@@ -17,8 +18,7 @@ DEVIATION_FLOOR = 0.05  # of ln latency: variations of 5% do not matter even for
 SCALE = 1.4826  # from the median deviation to the standard deviation of a normal distribution
 
 
-@dataclass(frozen=True, slots=True)
-class TrafficHour:
+class TrafficHour(Struct, frozen=True):
     """The visits of one hour. hour: its start (UTC).  errors: visits without a response, or with 429 or 5xx.
 
     requests, received_bytes: those of the visits, without robots.txt and logins.

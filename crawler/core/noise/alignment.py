@@ -6,7 +6,8 @@ page change at once. Each new path then becomes an alias of the old path of the 
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from crawler.core.noise.words import keep_newest
 from crawler.core.page.outline import Block, BlockKind, BlockList

@@ -9,10 +9,12 @@ only grows may be a count or a price, so it stays a change.
 import calendar
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise, product
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from crawler.core.noise.day_names import is_weekday, parse_months
 from crawler.core.noise.noise import MAX_PATHS, VolatileContent
@@ -40,8 +42,7 @@ _AGE = re.compile(r"\d{1,9}", re.ASCII)
 _MERIDIEM = frozenset({"am", "pm", "a.m", "p.m"})
 
 
-@dataclass(frozen=True, slots=True)
-class _Stamp:
+class _Stamp(Struct, frozen=True):
     """The instant that some words name.
 
     days: the days that they may mean; empty if they name none.  minute: minute of the day, or None.
@@ -82,8 +83,7 @@ def is_stamp_change(volatile: VolatileContent, before: Block, after: Block, *, t
     return stats.matches >= reading.min_visits << stats.misses
 
 
-@dataclass(frozen=True, slots=True)
-class _StampReading:
+class _StampReading(Struct, frozen=True):
     """A difference of two blocks in stamps alone.
 
     key: a hash of the stamp's position and form.  fits: see `_fits_visits`.

@@ -7,8 +7,10 @@ the only difference, visit after visit (a build stamp, dates.py).
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from crawler.core.noise.alignment import PathAliases, replace_paths
 from crawler.core.noise.session_params import LinkParameters, drop_volatile_parameters, has_doubted_parameter
@@ -33,8 +35,7 @@ ENOUGH_STEADY = 3  # second fetches without a difference in blocks of one path a
 UnconfirmedPatterns = Mapping[tuple[int, int], tuple[WordPattern, ...]]  # by path and number of words
 
 
-@dataclass(frozen=True, slots=True)
-class VolatileContent:
+class VolatileContent(Struct, frozen=True):
     """The learned volatile content of a domain. Immutable, bounded. A gap marks a volatile word; a path is a css_path.
 
     patterns: patterns of words, by path and number of words.

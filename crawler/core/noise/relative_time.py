@@ -6,8 +6,9 @@ not masked in general; it is ignored only if it is the one that the elapsed time
 """
 
 import re
-from dataclasses import replace
 from datetime import timedelta
+
+from msgspec.structs import replace
 
 from crawler.core.http.urls import PageKey
 from crawler.core.noise.noise import MAX_PATHS, VolatileContent

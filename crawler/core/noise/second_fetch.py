@@ -5,7 +5,8 @@ From time to time, a second fetch tests a difference that the mask hides, becaus
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from crawler.core.http.urls import PageKey
 from crawler.core.noise.noise import (

@@ -7,8 +7,9 @@ parameters.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
+
+from msgspec import Struct, field
 
 from crawler.core.noise.stability import UNPROVEN, VolatilityCount
 from crawler.core.noise.words import Words, keep_newest, split_words
@@ -23,8 +24,7 @@ ENOUGH_VOLATILE_PATHS = 3
 MAX_STEADY_SHARE = 0.25  # maximum number of steady paths per volatile path
 
 
-@dataclass(frozen=True, slots=True)
-class LinkParameter:
+class LinkParameter(Struct, frozen=True):
     """The behavior of one link parameter in second fetches.
 
     volatile_paths: paths at which it differed, by compute_path_hash.

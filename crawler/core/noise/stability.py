@@ -1,6 +1,7 @@
 """Statistics about the blocks of a domain in second fetches, and about numbers over time."""
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from crawler.core.http.urls import PageKey
 
@@ -15,8 +16,7 @@ ENOUGH_PAGES = 2  # distinct pages of these fetches: one bad response proves not
 ENOUGH_DIFFERED = 2
 
 
-@dataclass(frozen=True, slots=True)
-class PathStats:
+class PathStats(Struct, frozen=True):
     """The second fetches of pages with a path, by how many blocks of that path differed in more than some words.
 
     steady: none did.  unstable: most did.  mixed: some did.
@@ -50,8 +50,7 @@ class PathStats:
         return is_proven and UNSTABLE_FACTOR * self.unstable > self.steady + MIXED_FACTOR * self.mixed
 
 
-@dataclass(frozen=True, slots=True)
-class ShapeStats:
+class ShapeStats(Struct, frozen=True):
     """The second fetches that found blocks of one path, kind and number of words (the shape).
 
     steady: the number of fetches in a row without a difference.
@@ -62,8 +61,7 @@ class ShapeStats:
     changes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class CounterStats:
+class CounterStats(Struct, frozen=True):
     """How often numbers with one path and context grew by the elapsed time (a match), since their last mismatch.
 
     agreements: the number of matches.  units: the time units that fit all of them, as indices of relative_time.UNITS_S.
@@ -80,8 +78,7 @@ class CounterStats:
     misses: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class StampStats:
+class StampStats(Struct, frozen=True):
     """The visits where a stamp of one position and form differed.
 
     matches: how often it matched the time of the visit since the last mismatch.  misses: the number of all mismatches.
@@ -97,8 +94,7 @@ MAX_DIFFERENCES = 8  # second fetches with a difference that are counted; more o
 STEADY = 4
 
 
-@dataclass(frozen=True, slots=True)
-class VolatilityCount:
+class VolatilityCount(Struct, frozen=True):
     """The second fetches that tested whether one thing, such as a block, is volatile.
 
     differences: how many showed a difference, at most MAX_DIFFERENCES.  steady: how many since then did not.

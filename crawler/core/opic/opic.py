@@ -15,8 +15,9 @@ cash in circulation.
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
+
+from msgspec import Struct, field
 
 from crawler.core.http.urls import PageKey
 
@@ -41,8 +42,7 @@ class Pool(IntEnum):
     FETCHED_BOOSTED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(Struct, frozen=True):
     """The distribution of a visit's cash. shares: by the page that receives it."""
 
     shares: Mapping[PageKey, int]
@@ -132,8 +132,7 @@ def compute_seed_endowment(seeds: int, *, is_first: bool) -> int:
     return max(FIRST_SEEDS // seeds, 1) * ENDOWMENT if is_first and seeds else ENDOWMENT
 
 
-@dataclass(slots=True)
-class PageAccount:
+class PageAccount(Struct):
     """The account of one page while a batch is settled. Its cash is its net plus the dividend of its pool.
 
     history: see update_history.  clock: that of the domain at the last visit to the page, or at its admission.
@@ -145,8 +144,7 @@ class PageAccount:
     clock: float = 0.0
 
 
-@dataclass(slots=True)
-class Economy:
+class Economy(Struct):
     """A domain's economy while one batch is settled. It is loaded from the store, changed, and written back.
 
     Only the accounts that the batch touches are loaded.  pages, dividend: one number per Pool.  passes: the length of

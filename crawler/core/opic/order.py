@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import assert_never
 
+from msgspec import Struct
+
 from crawler.core.http.urls import Url, UrlPattern, get_path_and_query, parse_pattern
 from crawler.core.opic.opic import ENDOWMENT, Pool
 
@@ -208,8 +210,7 @@ class LevelQueues:
         return rank
 
 
-@dataclass(slots=True)
-class PageStack:
+class PageStack(Struct):
     """Depth-first order: links of the last fetched page come next. top: the highest rank that waits."""
 
     top: int = 0

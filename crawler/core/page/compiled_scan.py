@@ -9,7 +9,6 @@ import sysconfig
 import zlib
 from array import array
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from itertools import chain, islice
@@ -18,6 +17,7 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 from selectolax.lexbor import LexborHTMLParser
 
 from crawler.core.page import page_cost, scan, text_words
@@ -107,8 +107,7 @@ class _Unusable(Exception):
     """The library cannot be used. The message says why, after "Python, because"."""
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(Struct):
     """Which version reads pages. library: None if it is not loaded.  problem: why it is not used; None if not known."""
 
     library: ctypes.CDLL | None = None

@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import compress
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from crawler.core.http.urls import Url, normalize_url, normalize_urls
 from crawler.core.page.charset import decode_body
-from crawler.core.page.document import Document, DocumentReader, PickledAsCall, collapse_lines, join_lines, read_json
+from crawler.core.page.document import Document, DocumentReader, collapse_lines, join_lines, read_json
 from crawler.core.page.html import Markup, parse_html, resolve_base
 from crawler.core.page.lists.xml_text import read_xml
 from crawler.core.page.media_type import MediaKind, detect_kind
@@ -32,8 +34,7 @@ class HtmlEnd(StrEnum):
     TRUNCATED = "torn"  # inside a tag, which the standard does not allow
 
 
-@dataclass(frozen=True, slots=True)
-class PageContent(PickledAsCall):
+class PageContent(Struct, frozen=True):
     """The content of a body.
 
     text: all visible text, one block per line, with whitespace collapsed.

@@ -3,9 +3,10 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Protocol
+
+from msgspec import Struct
 
 from crawler.core.http.urls import Url, normalize_urls
 
@@ -20,21 +21,7 @@ MAX_JSON_DEPTH = 100  # Python's own parser fails at a thousand levels or more
 _PARSER = json.JSONDecoder(object_pairs_hook=tuple, parse_int=str, parse_float=str, parse_constant=str, strict=False)
 
 
-class PickledAsCall:
-    """A base of frozen, slotted dataclasses that pickles an object as a call of its class with all fields in order.
-
-    The default pickling of dataclasses looks up each field by name, on both sides. A page has hundreds of blocks; this
-    way, unpickling them in the crawling process takes a third of the time.
-    """
-
-    __slots__: tuple[str, ...] = ()
-
-    def __reduce__(self) -> tuple[type[Any], tuple[Any, ...]]:
-        return type(self), tuple([getattr(self, name) for name in type(self).__slots__])
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """The title, text and links of a body that is not a web page.
 
     text: one line per block (see `collapse_lines`); empty for a PDF that cannot be read in full.

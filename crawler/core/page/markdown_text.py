@@ -7,9 +7,10 @@ A definition list becomes a list whose items are the terms, each with its defini
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from unicodedata import category
+
+from msgspec import Struct
 
 from crawler.core.http.urls import MAX_LINK_CHARS, LinkResolver, Url
 from crawler.core.page.scan import ALL_MARKS, CONTROLS, PREFORMATTED, PREFORMATTED_TAGS, PageScan, PointerKind
@@ -145,8 +146,7 @@ class _LineRenderer:
         return f"![{text}]({target})" if target else ""
 
 
-@dataclass(slots=True)
-class _Frame:
+class _Frame(Struct):
     """A list, item or quote that the current line is in.
 
     first, prefix: what comes before the first line in it, and before the others; equal after the first line.

@@ -3,13 +3,15 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import islice
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from crawler.core.http.urls import Url, normalize_url
 from crawler.core.page.content import PageContent, extract_content, is_description
-from crawler.core.page.document import DocumentReader, PickledAsCall, collapse_spaces
+from crawler.core.page.document import DocumentReader, collapse_spaces
 from crawler.core.page.fingerprint import compute_digest, hash_text
 from crawler.core.page.html import Markup, parse_html, resolve_base
 from crawler.core.page.media_type import detect_kind
@@ -34,8 +36,7 @@ class BlockKind(StrEnum):
     META = "meta"  # a description, keywords or an Open Graph property
 
 
-@dataclass(frozen=True, slots=True)
-class Block(PickledAsCall):
+class Block(Struct, frozen=True, eq=False):
     """One block of a page.
 
     css_path: a hash of the tags and classes of the enclosing block elements. Parts of classes that are numbers or codes
@@ -46,7 +47,17 @@ class Block(PickledAsCall):
     css_path: int
     text: str
     kind: BlockKind = BlockKind.TEXT
-    tag_path: int = field(default=0, compare=False)
+    tag_path: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Block) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[int, str, BlockKind]:
+        return self.css_path, self.text, self.kind
 
 
 BlockList = tuple[Block, ...]

@@ -1,13 +1,12 @@
 """Which version of the page reader to use. The engine chooses; compiled_scan.py asks. Cheap to import."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 VARIABLE = "RECRAWL_READER"
 PYTHON = "python"  # the value that turns the compiled version off
 
 
-@dataclass(slots=True)
-class _Choice:
+class _Choice(Struct):
     is_python: bool = False
 
 

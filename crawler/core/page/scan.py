@@ -7,11 +7,11 @@ reference; compiled_scan.c gives the same result in a tenth of the time.
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import compress
 from typing import NamedTuple
 
+from msgspec import Struct, field
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from crawler.core.page.document import collapse_spaces
@@ -115,8 +115,7 @@ class Pointer(NamedTuple):
     target: int
 
 
-@dataclass(slots=True)
-class PageScan:
+class PageScan(Struct):
     """What one pass over a page found.
 
     Boxes are numbered in page order. Box 0 contains all others; box_parents[0] is 0. box_ends: the number after the
@@ -152,8 +151,7 @@ class PageScan:
         return compress(self.texts, [not flags[box] & BOILERPLATE for box in self.line_boxes])
 
 
-@dataclass(slots=True)
-class _OpenElement:
+class _OpenElement(Struct):
     """An element that the walk is in.
 
     box: the box of its text.  is_hidden: whether its text is not collected.

@@ -1,12 +1,9 @@
 """The lines that the pages of a domain share, for the choice of a page's content."""
 
-from dataclasses import dataclass
-
-from crawler.core.page.document import PickledAsCall
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class SharedLines(PickledAsCall):
+class SharedLines(Struct, frozen=True):
     """The lines that nearly all pages of a domain have at the same place, by `hash_text`.
 
     pages: how many visits this was learned from.

@@ -2,13 +2,15 @@
 
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from crawler.core.http.urls import Url
 from crawler.core.page.content import PageContent, extract_content, restore_line_breaks
-from crawler.core.page.document import DocumentReader, PickledAsCall
+from crawler.core.page.document import DocumentReader
 from crawler.core.page.fingerprint import Fingerprint, compute_digest, compute_fingerprint, read_words
 from crawler.core.page.html import Markup, parse_html
 from crawler.core.page.main_content.choice import build_content_text, choose_content
@@ -20,8 +22,7 @@ from crawler.core.page.selectors import FULL_VIEW, View
 from crawler.core.page.shared_lines import NO_SHARED_LINES, SharedLines
 
 
-@dataclass(frozen=True, slots=True)
-class Version(PickledAsCall):
+class Version(Struct, frozen=True):
     """The digests of a Snapshot, which are stored with the page.
 
     number: 1 for a page's first Snapshot.  is_rendered: whether the body is the document that a browser built.
@@ -36,22 +37,21 @@ class Version(PickledAsCall):
     is_rendered: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """One version of a page with its content. headers: the stored headers of its response."""
 
     version: Version
     title: str
     language: str
     content_type: str
-    text: str = field(repr=False)  # the main text, which loses nothing but boilerplate
-    body: bytes = field(repr=False)
-    reading: str = field(default="", repr=False)  # the content text: what a reader would call the page
+    text: str  # the main text, which loses nothing but boilerplate
+    body: bytes
+    reading: str = ""  # the content text: what a reader would call the page
     confidence: float = 1.0  # of the choice of the content, 0 to 1
     line_ranges: tuple[int, ...] = ()  # the lines of the content, see PageContent
-    metadata: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
     distance_bits: int | None = None  # from the previous Snapshot
-    headers: str = field(default="", repr=False)
+    headers: str = ""
 
 
 def build_snapshot(
@@ -74,16 +74,14 @@ def build_snapshot(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderFields(PickledAsCall):
+class HeaderFields(Struct, frozen=True):
     """What the header of a response says about the page: its X-Robots-Tag and its Refresh, unchanged."""
 
     robots_tag: str | None = None
     refresh: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BlockForms(PickledAsCall):
+class BlockForms(Struct, frozen=True):
     """The blocks of a page as hashes, which is all that the learning of boilerplate needs (core/change/boilerplate.py).
 
     forms: the path and the form of each block, in order.  texts: the hashes of the blocks that are texts, by form.
@@ -93,8 +91,7 @@ class BlockForms(PickledAsCall):
     texts: Mapping[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed(PickledAsCall):
+class Parsed(Struct, frozen=True):
     """A parsed body: its content and digests. The version's number is 0, because it is not assigned yet.
 
     content: without text and images_and_meta; only their digests are needed.
@@ -103,9 +100,9 @@ class Parsed(PickledAsCall):
 
     content: PageContent
     version: Version
-    blocks: BlockList = field(default=(), repr=False)
-    sample: Sample = field(default=(), repr=False)
-    forms: BlockForms | None = field(default=None, repr=False)
+    blocks: BlockList = ()
+    sample: Sample = ()
+    forms: BlockForms | None = None
 
 
 def parse_body(

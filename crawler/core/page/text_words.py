@@ -1,9 +1,9 @@
 """The words of a text, for fingerprints and samples."""
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 from xxhash import xxh3_64_digest
 
@@ -20,8 +20,7 @@ _SPACED = bytes(byte if byte >= 0x80 or chr(byte).isalnum() or byte == ord("_") 
 STARTS_LINE, HAS_DIGIT = 1, 2  # the marks of a word
 
 
-@dataclass(frozen=True, slots=True)
-class WordHashes:
+class WordHashes(Struct, frozen=True):
     """The words of a text. hashes: 64 bits each.  marks: bits STARTS_LINE, and HAS_DIGIT of ASCII digits."""
 
     hashes: NDArray[np.uint64]

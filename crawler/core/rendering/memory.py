@@ -5,8 +5,10 @@ articles proves nothing about the articles. A probe is a render that tests wheth
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.noise.words import keep_newest
@@ -50,8 +52,7 @@ FRUITLESS_SHARE = 0.01
 MAX_FAILURES = 3  # incomplete renders in a row, which count as one render without gain
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateRenders:
+class TemplateRenders(Struct, frozen=True):
     """The results of renders of pages with one template and evidence.
 
     tests: the number of renders; MAX_FAILURES incomplete ones in a row count as one.
@@ -77,8 +78,7 @@ class TemplateRenders:
         return self.gains / self.weight if self.weight else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class RenderMemory:
+class RenderMemory(Struct, frozen=True):
     """The results of a domain's renders, by template and evidence.
 
     additions: hashes of lines and links that scripts added, each with a hash of the page that had it, or EVERYWHERE.
@@ -88,8 +88,8 @@ class RenderMemory:
     """
 
     templates: Mapping[str, TemplateRenders] = field(default_factory=dict)
-    additions: Mapping[int, int] = field(default_factory=dict, repr=False)
-    unrendered: Mapping[PageKey, str] = field(default_factory=dict, repr=False)
+    additions: Mapping[int, int] = field(default_factory=dict)
+    unrendered: Mapping[PageKey, str] = field(default_factory=dict)
     pages: int = 0
     gains: int = 0
     fruitless_probes: int = 0
@@ -221,8 +221,7 @@ def select_pages_to_render(memory: RenderMemory, *, is_exhausted: bool) -> tuple
 _NOT_RENDERED = frozenset({RenderChoice.NO_SIGNS, RenderChoice.NO_GAIN, RenderChoice.AWAITED, RenderChoice.NO_BROWSER})
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPage:
+class ReadPage(Struct, frozen=True):
     """A page read without its scripts, with its evidence and the choice made for it."""
 
     url: Url

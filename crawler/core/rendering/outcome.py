@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from hashlib import blake2b
 from itertools import compress
+
+from msgspec import Struct, field
 
 from crawler.core.http.urls import Url
 from crawler.core.page.script_signs import ScriptSign
@@ -76,8 +77,7 @@ class RenderFailure(StrEnum):
 _PAGE_FAULTS = frozenset({RenderFailure.CRASHED, RenderFailure.HUNG, RenderFailure.TOO_LARGE, RenderFailure.NO_PAGE})
 
 
-@dataclass(frozen=True, slots=True)
-class Rendered:
+class Rendered(Struct, frozen=True):
     """A page after its scripts ran.
 
     html: the resulting document, including shadow trees and frames of the same origin, without scripts.
@@ -87,18 +87,17 @@ class Rendered:
     blocked: the number of blocked requests, by kind.  screenshot: a PNG, if requested.
     """
 
-    html: bytes = field(repr=False)
+    html: bytes
     url: Url
     elapsed: timedelta
     links: tuple[Url, ...] = ()
     requests: int = 0
     received_bytes: int = 0
     blocked: Mapping[str, int] = field(default_factory=dict)
-    screenshot: bytes | None = field(default=None, repr=False)
+    screenshot: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NotRendered:
+class NotRendered(Struct, frozen=True):
     """A failed render. detail: one line for users."""
 
     reason: RenderFailure
@@ -112,8 +111,7 @@ class NotRendered:
 RenderOutcome = Rendered | NotRendered
 
 
-@dataclass(frozen=True, slots=True)
-class RenderRecord:
+class RenderRecord(Struct, frozen=True):
     """The rendering part of a visit, as recorded.
 
     outcome: a RenderChoice or, if the render failed, a RenderFailure; empty for anything but web pages.
@@ -130,8 +128,7 @@ class RenderRecord:
 NO_RENDERING = RenderRecord()
 
 
-@dataclass(frozen=True, slots=True)
-class RenderGain:
+class RenderGain(Struct, frozen=True):
     """What a rendered page adds to the script-free read.
 
     words_before, links_before: the number of words and links in the script-free read.
@@ -143,7 +140,7 @@ class RenderGain:
     links_before: int
     words: int
     links: int
-    additions: tuple[int, ...] = field(default=(), repr=False)
+    additions: tuple[int, ...] = ()
 
     @property
     def is_sufficient(self) -> bool:

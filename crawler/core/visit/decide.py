@@ -1,9 +1,10 @@
 """Decide one finished visit from the stored knowledge and the response. Pure, so visits can be replayed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypedDict, assert_never
+
+from msgspec.structs import replace
 
 from crawler.core.change.boilerplate import parse_page
 from crawler.core.change.change import Change, ComparedBlocks, Evidence, Verdict, judge_versions
@@ -59,15 +60,14 @@ ENOUGH_VISITS = 100  # visits to a domain after which only a sample of its new p
 SAMPLE_INTERVAL = 16  # one in this many pages is in the sample
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison(ComparedBlocks):
+class Comparison(ComparedBlocks, frozen=True, kw_only=True):
     """A page compared with its Baseline under a mask that has learned from this visit.
 
     base_mask: the domain's mask before this visit.  signals: those of a soft error, or None.
     hidden_blocks: new blocks with volatile content; set only if no difference is significant.
     """
 
-    base_mask: NoiseMask = field(repr=False)
+    base_mask: NoiseMask
     signals: SoftErrorSignals | None
     hidden_blocks: Sequence[Block] = ()
 

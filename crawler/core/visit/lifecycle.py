@@ -1,7 +1,9 @@
 """Visits that bring no page: redirects, missing pages, failures and exclusions. What was learned of a page is kept."""
 
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from crawler.core.change.change import Change, Evidence, Verdict
 from crawler.core.freshness.visit_terms import RequestReason
@@ -128,8 +130,7 @@ def _build_temporary_redirect_visit(target: Target, response: Fetched, link: Lin
     return replace(visit, failures=failures, due_at=due_at, recipients=target.outlinks)
 
 
-@dataclass(frozen=True, slots=True)
-class MoveTarget:
+class MoveTarget(Struct, frozen=True):
     """Knowledge about the target of a page's redirect.
 
     other_pages: the number of other pages with a version that started to redirect there within BULK_REDIRECT_PERIOD.

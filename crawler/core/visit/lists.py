@@ -6,8 +6,10 @@ revealed recently, in pages of mean importance.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from crawler.core.change.change import Change, Evidence, Verdict
 from crawler.core.freshness.signals import SignalSource
@@ -39,8 +41,7 @@ MAX_AHEAD = timedelta(days=1)  # by which a date may be in the future, because o
 SUMMARY_TYPE = "text/plain; charset=utf-8"
 
 
-@dataclass(frozen=True, slots=True)
-class ListedLink:
+class ListedLink(Struct, frozen=True):
     """A URL of the domain in a list, with the data that the list gives for it."""
 
     link: Link

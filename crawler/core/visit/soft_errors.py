@@ -1,8 +1,9 @@
 """Visits with a soft error: how it is recognized, what the visit keeps unchanged, and what it teaches."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+
+from msgspec.structs import replace
 
 from crawler.core.change.change import Change
 from crawler.core.freshness.estimates import compute_change_chance

@@ -1,7 +1,8 @@
 """Update a page after a successful visit: its change-rate estimate, next due time, and trust in Last-Modified."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
+
+from msgspec.structs import replace
 
 from crawler.core.change.change import Change, Verdict
 from crawler.core.freshness.estimates import (

@@ -1,9 +1,10 @@
 """One finished visit as values: the target, the knowledge about the domain, and what the visit changes."""
 
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from operator import is_not
+
+from msgspec import Struct, field
 
 from crawler.core.change.change import Change, Evidence, Verdict
 from crawler.core.change.mask import NO_MASK, NoiseMask
@@ -70,8 +71,7 @@ class PageCategory(StrEnum):
 AWAY = frozenset({State.GONE, State.MOVED})  # a page that is read again after these is restored, changed or not
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """A distinct in-domain link. exclusion: why it may not be followed, or ""."""
 
     key: PageKey
@@ -87,8 +87,7 @@ class HeadOutcome(StrEnum):
     USELESS = "useless"  # the server rejected the HEAD, or its Content-Length was not that of the body
 
 
-@dataclass(frozen=True, slots=True)
-class ListStats:
+class ListStats(Struct, frozen=True):
     """Statistics of a URL list (visit/lists.py). A hint is a change signal that it gave for a known page.
 
     kind: a ListKind, or "" if it was never read.
@@ -113,8 +112,7 @@ class ListStats:
         return min(max(confirmed / (self.hints_checked + HINT_PRIOR_WEIGHT), 0.0), 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class ListResult:
+class ListResult(Struct, frozen=True):
     """The result of one visit to a URL list. The integers are numbers of entries.
 
     entries: all of them.  new_pages: unknown pages that may be fetched.  new_lists: further lists.
@@ -138,8 +136,7 @@ class ListResult:
     is_informative: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A page that was dispatched under a lease, with all that is known about it."""
 
     key: PageKey
@@ -161,8 +158,8 @@ class Target:
     trusts_modified: bool = False  # Last-Modified has been honest in the group
     received_bytes: int = 0  # of the last successful response's body
     version: Version | None = None
-    outlinks: tuple[PageKey, ...] = field(default=(), repr=False)
-    external_links: ExternalLinks = field(default=(), repr=False)
+    outlinks: tuple[PageKey, ...] = ()
+    external_links: ExternalLinks = ()
     list_stats: ListStats | None = None  # of a sitemap or a feed
     status: int | None = None  # of the last visit
     reason: str = ""  # of the last visit
@@ -179,8 +176,7 @@ class Target:
     signals: tuple[int, ...] = ()  # change signals since the last successful visit, per source (terms.sources)
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class ResolvedLinks:
+class ResolvedLinks(Struct, eq=False):
     """Links that were resolved with one scope and one robots.txt, since most pages of a site have the same menu."""
 
     basis: tuple[object, ...] = ()
@@ -193,21 +189,19 @@ class ResolvedLinks:
         return self.links
 
 
-@dataclass(frozen=True, slots=True)
-class DomainKnowledge:
+class DomainKnowledge(Struct, frozen=True):
     """Knowledge about a domain during a lease; an immutable copy, except for `resolved`, which only saves time."""
 
     scope: Scope
     rules: RobotsRules
     agent: str
-    mask: NoiseMask = field(default=NO_MASK, repr=False)  # hides what does not count as a change
-    soft_errors: SoftErrorMemory = field(default=NO_SOFT_ERRORS, repr=False)  # texts it returns instead of its pages
-    renders: RenderMemory = field(default=NO_RENDERS, repr=False)  # what rendering added
-    resolved: ResolvedLinks = field(default_factory=ResolvedLinks, repr=False, compare=False)
+    mask: NoiseMask = NO_MASK  # hides what does not count as a change
+    soft_errors: SoftErrorMemory = NO_SOFT_ERRORS  # texts it returns instead of its pages
+    renders: RenderMemory = NO_RENDERS  # what rendering added
+    resolved: ResolvedLinks = field(default_factory=ResolvedLinks)
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
+class Baseline(Struct, frozen=True):
     """The blocks that a page is compared with: of the last Snapshot, and of second fetches in this visit.
 
     at: when the Snapshot was taken.  has_returned: whether the page equals an older version.
@@ -223,8 +217,7 @@ class Baseline:
     second_fetches: tuple[BlockList, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class VerdictInputs:
+class VerdictInputs(Struct, frozen=True):
     """The inputs of a verdict, kept to decide again when more is known about the domain."""
 
     response: Fetched
@@ -236,8 +229,7 @@ UNKNOWN_VERDICT = Verdict(Change.UNKNOWN, Evidence.STATUS)
 OUTCOMES = {Fetched: "fetched", NotModified: "not_modified", Unreached: "unreached", type(None): "fetched"}
 
 
-@dataclass(frozen=True, slots=True)
-class Visit:
+class Visit(Struct, frozen=True):
     """One finished visit and all that it changes. The store applies it without further decisions.
 
     None in validators, links, external_links, snapshot or mask means no change.
@@ -246,7 +238,7 @@ class Visit:
     external_links: links to other domains, to which a part of the cash goes if the user gives them a weight.
     """
 
-    target: Target = field(repr=False)
+    target: Target
     at: datetime
     state: State
     rate_estimate: RateEstimate
@@ -273,21 +265,21 @@ class Visit:
     head_outcome: HeadOutcome | None = None
     validators: Validators | None = None
     body_bytes: int | None = None
-    snapshot: Snapshot | None = field(default=None, repr=False)
-    links: tuple[Link, ...] | None = field(default=None, repr=False)
-    recipients: tuple[PageKey, ...] | None = field(default=None, repr=False)
-    external_links: ExternalLinks | None = field(default=None, repr=False)
+    snapshot: Snapshot | None = None
+    links: tuple[Link, ...] | None = None
+    recipients: tuple[PageKey, ...] | None = None
+    external_links: ExternalLinks | None = None
     moved_to: Link | None = None
     canonical: PageKey | None = None  # the canonical page that it names
-    feeds: tuple[Link, ...] = field(default=(), repr=False)  # the site's feeds that it lists
+    feeds: tuple[Link, ...] = ()  # the site's feeds that it lists
     list_result: ListResult | None = None  # of a URL list that was read
     led_to: PageKey | None = None  # the target of a redirect; for a temporary one only if it is in the domain
     overloaded: bool = False  # 429 or 503: the domain needs a back-off
     retry_after: timedelta | None = None  # the wait that the server requested
-    mask: NoiseMask | None = field(default=None, repr=False)  # of the domain after this visit; None: unchanged
-    verdict_inputs: VerdictInputs | None = field(default=None, repr=False)  # set if the page changed
-    signals: SoftErrorSignals | None = field(default=None, repr=False)  # by which a soft error was recognized or not
-    sample: Sample | None = field(default=None, repr=False)  # of the text of a page that is read for the first time
+    mask: NoiseMask | None = None  # of the domain after this visit; None: unchanged
+    verdict_inputs: VerdictInputs | None = None  # set if the page changed
+    signals: SoftErrorSignals | None = None  # by which a soft error was recognized or not
+    sample: Sample | None = None  # of the text of a page that is read for the first time
     rendering: RenderRecord = NO_RENDERING
     no_response: bool = False  # a network failure; if other pages also fail, it concerns the whole domain
     missing_since: datetime | None = None  # the first 404; the store clears it after a successful visit

@@ -9,9 +9,10 @@ import pickle
 import signal
 from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+
+from msgspec import Struct
 
 from crawler.engine.machine_load import PARSER_ENVIRONMENT, start_child
 from crawler.engine.parsing.parser_process import LENGTH, MAX_REPLY_BYTES, Reply
@@ -30,8 +31,7 @@ class ParserLost(Exception):
         self.is_out_of_memory = is_out_of_memory
 
 
-@dataclass(frozen=True, slots=True)
-class _RunningProcess:
+class _RunningProcess(Struct, frozen=True):
     process: Process
     replies: asyncio.StreamReader
     requests: asyncio.StreamWriter

@@ -9,10 +9,11 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Self, TypeVar, cast
+
+from msgspec import Struct
 
 from crawler.core.change.boilerplate import Boilerplate, parse_page
 from crawler.core.http.response import Fetched
@@ -33,8 +34,7 @@ from crawler.plugins.loading import PluginReader
 SLOT_SECONDS = 0.1  # a process takes 0.25 s of CPU to start, which shorter waits do not justify
 
 
-@dataclass(slots=True, eq=False)
-class _Waiter:
+class _Waiter(Struct, eq=False):
     party: Hashable
     amount: int
     slot: "asyncio.Future[None]"
@@ -133,8 +133,7 @@ LARGE_BYTES = 256 << 10  # parsing a larger body in this process would delay all
 MAX_PARSERS = 9  # parser processes, 50 MB each; one crawling process cannot keep more of them busy
 
 
-@dataclass(frozen=True, slots=True)
-class ReadingLimits:
+class ReadingLimits(Struct, frozen=True):
     """Limits for parsing in parser processes. Memory is counted beyond what an idle one uses.
 
     cpu_seconds: CPU time for one body; ordinary ones take a millisecond.  list_cpu_seconds: CPU time for a URL list;

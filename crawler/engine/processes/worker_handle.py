@@ -9,10 +9,11 @@ import logging
 import pickle
 import struct
 from asyncio.subprocess import Process
-from dataclasses import dataclass, field
 from datetime import timedelta
 from logging import LogRecord
 from uuid import UUID
+
+from msgspec import Struct, field
 
 from crawler.clock import Clock
 from crawler.core.domain import Lease
@@ -26,8 +27,7 @@ END_TIMEOUT = timedelta(seconds=15)  # enough to record visits in progress and t
 LENGTH = struct.Struct(">I")
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerOptions:
+class WorkerOptions(Struct, frozen=True):
     """The options of a worker process, sent as the first message. As arguments, their secrets would be visible.
 
     database_url: URL of the store.  log_level: the lowest level of the log records that the worker sends.
@@ -40,37 +40,32 @@ class WorkerOptions:
     log_level: int
 
 
-@dataclass(frozen=True, slots=True)
-class EndLease:
+class EndLease(Struct, frozen=True):
     """A request to end a lease early. at_once: whether to abort visits in progress."""
 
     token: UUID
     at_once: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerReady:
+class WorkerReady(Struct, frozen=True):
     """The message that the worker is ready to crawl."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchRecorded:
+class BatchRecorded(Struct, frozen=True):
     """The message that a lease has recorded a batch. stats: the lease's counts so far."""
 
     token: UUID
     stats: CrawlStats
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseDone:
+class LeaseDone(Struct, frozen=True):
     """The message that a lease has ended. result: its result, or the exception to raise in the main process."""
 
     token: UUID
     result: LeaseResult | Exception
 
 
-@dataclass(frozen=True, slots=True)
-class LogLine:
+class LogLine(Struct, frozen=True):
     """A log record, to be handled in the main process."""
 
     record: LogRecord
@@ -104,8 +99,7 @@ class WorkerLost(Exception):
         self.stats = stats
 
 
-@dataclass(slots=True)
-class _RemoteLease:
+class _RemoteLease(Struct):
     """A lease that a worker process crawls."""
 
     result: "asyncio.Future[LeaseResult]"

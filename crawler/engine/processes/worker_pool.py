@@ -12,8 +12,9 @@ import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import timedelta
+
+from msgspec import Struct
 
 from crawler.clock import Clock
 from crawler.core.domain import Lease
@@ -32,8 +33,7 @@ BUSY_SHARE = 0.8  # of a core's time
 CrawlLocally = Callable[[asyncio.Event], Awaitable[LeaseResult]]
 
 
-@dataclass(frozen=True, slots=True)
-class _LocalLease:
+class _LocalLease(Struct, frozen=True):
     """A lease that this process crawls. stop: ends it early when set."""
 
     lease: Lease

@@ -2,9 +2,10 @@
 
 import logging
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from crawler.core.domain import Domain
 from crawler.core.http.response import Fetched

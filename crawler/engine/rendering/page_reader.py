@@ -1,7 +1,9 @@
 """Read a fetched page for comparison and storage: without its scripts and, if that misses content, in a browser."""
 
-from dataclasses import dataclass, field, replace
 from html import escape
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness.prior import derive_template
@@ -21,16 +23,14 @@ from crawler.engine.parsing.parser_pool import DomainParser
 from crawler.engine.rendering.browsers import PageRenderer
 
 
-@dataclass(frozen=True, slots=True)
-class PageReading:
+class PageReading(Struct, frozen=True):
     """A response with the body that was read. parsed: the page; None if its body is unchanged or was not parsed."""
 
     response: Fetched
     parsed: Parsed | None
 
 
-@dataclass(frozen=True, slots=True)
-class PageResult:
+class PageResult(Struct, frozen=True):
     """The result of reading a page in one visit.
 
     stored: the reading to store.  compared: the reading to compare with the last snapshot; it differs from `stored`
@@ -49,7 +49,7 @@ class PageResult:
     failure: RenderFailure | None = None
     without_scripts: Parsed | None = None
     gain: outcomes.RenderGain | None = None
-    screenshot: bytes | None = field(default=None, repr=False)
+    screenshot: bytes | None = None
     received_bytes: int = 0
     is_readable: bool = True
     is_page_fault: bool = False

@@ -1,7 +1,8 @@
 """The circuit breaker of a lease: decide whether failures are the domain's fault, and for how long to suspend it."""
 
-from dataclasses import replace
 from datetime import timedelta
+
+from msgspec.structs import replace
 
 from crawler.core.domain import Suspension
 from crawler.core.http.backoff import compute_backoff

@@ -3,7 +3,8 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from crawler.core.domain import Domain
 from crawler.core.http.credentials import LoginReference

@@ -7,9 +7,10 @@ budget. Registration has no lease and no budget, and uses one PacedServer for ea
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from crawler.core.http.credentials import NO_AUTH, RequestAuth
 from crawler.core.http.response import (
@@ -53,8 +54,7 @@ def compute_latency(response: Response) -> timedelta | None:
     return response.elapsed
 
 
-@dataclass(frozen=True, slots=True)
-class WebRequest:
+class WebRequest(Struct, frozen=True):
     """A request to send. limits: limits of its response.  form: the fields of a POST."""
 
     url: Url

@@ -1,9 +1,10 @@
 """Fetch a domain's robots.txt with an ordinary request of the lease, when its own due time has come (RFC 9309)."""
 
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
+
+from msgspec import Struct
 
 from crawler.core.domain import Lease, RobotsCopy
 from crawler.core.http.backoff import parse_retry_after
@@ -30,8 +31,7 @@ class RequestUrlWithin(Protocol):
     async def __call__(self, url: Url, *, limits: RequestLimits = DEFAULT_LIMITS) -> Response | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class RobotsResult:
+class RobotsResult(Struct, frozen=True):
     """The rules of a robots.txt and how they were obtained.
 
     copy: the copy to store; None if the stored one remains.  outage: why the domain may not be crawled now, or None.

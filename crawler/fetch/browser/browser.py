@@ -21,6 +21,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from msgspec import Struct
 from playwright.async_api import Browser as DrivenBrowser
 from playwright.async_api import BrowserContext, CDPSession, Page, Playwright
 from playwright.async_api import Error as PlaywrightError
@@ -61,8 +62,7 @@ _SCRIPT_NAMES = ("prepare", "read_dom", "scroll", "settle")
 _SCRIPTS = {name: files(__package__).joinpath(f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPT_NAMES}
 
 
-@dataclass(frozen=True, slots=True)
-class RenderLimits:
+class RenderLimits(Struct, frozen=True):
     """Limits of rendering.
 
     timeout: for opening a tab, with the browser's start, and again for loading and reading the page.  quiet_time: a

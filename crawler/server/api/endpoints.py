@@ -1,12 +1,13 @@
 """The endpoints of the API: their parameters, their results, and how they read the store."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import HTTPException, Query
+from msgspec.structs import replace
 from pydantic import BeforeValidator
 
 from crawler import times

@@ -1,8 +1,9 @@
 """An active lease: renew it, write the domain's state under it, and release it."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import Struct
 
 from crawler.core.budget.hours import find_opening
 from crawler.core.budget.ledger import NO_REFUND, Refund, settle_ledger
@@ -141,8 +142,7 @@ async def write_suspension(connection: Connection, domain_id: int, suspension: S
     )
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseEnd:
+class LeaseEnd(Struct, frozen=True):
     """The state at the end of a lease.
 
     refund: what was debited but not used.  is_shared: also refund the budget of all domains together.

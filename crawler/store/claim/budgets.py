@@ -1,10 +1,12 @@
 """Grants of requests from the ledgers of the UTC day: that of each domain, and that of all domains together."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from math import ceil
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from crawler.core.budget.cost import RequestKind
 from crawler.core.budget.hours import ALWAYS, Hours, find_opening, get_speed
@@ -67,8 +69,7 @@ WRITE_SHARED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(Struct, frozen=True):
     """A number of requests that may be sent on this UTC day.
 
     requested_only: how many of these exceed the pace. They may only be used for pages that a user requested and for
@@ -85,8 +86,7 @@ class Grant:
     requested_only: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _DayBudget:
+class _DayBudget(Struct, frozen=True):
     """A ledger with the limits of its day. hours: the crawl hours over which the budget is spread."""
 
     ledger: Ledger

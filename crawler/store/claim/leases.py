@@ -6,14 +6,15 @@ Leases run in real time by the database's clock. Waking, back-off and budget day
 --at sets).
 """
 
+import dataclasses
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from ipaddress import ip_address, ip_network
 from typing import Any
 from uuid import uuid4
 
+from msgspec.structs import replace
 from psycopg.rows import class_row
 
 from crawler.core.budget.hours import find_opening
@@ -182,7 +183,8 @@ async def change_addresses(
         values = {"domain_id": lease.domain.id, "slots": slots, "delay": delay}
         await connection.execute("SAVEPOINT slots")
         if await _claim_slots(connection, values | {"token": lease.token, "term": lease.term}):
-            return replace(lease, slots=tuple(slots), domain=replace(lease.domain, addresses=tuple(addresses)))
+            domain = dataclasses.replace(lease.domain, addresses=tuple(addresses))
+            return replace(lease, slots=tuple(slots), domain=domain)
         await connection.execute("ROLLBACK TO SAVEPOINT slots")
         await connection.execute(CLEAR_LEASE, (lease.domain.id,))
         return None

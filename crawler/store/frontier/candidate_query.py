@@ -1,10 +1,12 @@
 """Candidates for selection: the first pages of the discovery order and the due order, read in one query and scored."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from crawler.core.budget.cost import RequestKind
 from crawler.core.freshness.estimates import DAY, ChangeWeight, RateEstimate, compute_magnitude_factors
@@ -161,8 +163,7 @@ COPIED_COLUMNS = (  # fields of CandidateColumns with the same name
 HEAD_ROWS, SLICE_ROWS, KEY_ROWS = map(_build_array_query, (FRONTIER, SLICE, PAGES_BY_KEY))
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredRows:
+class ScoredRows(Struct, frozen=True):
     """Candidates with the terms of their visits.
 
     terms, importance: by index of the row; importance includes the factors of rules and scores.  head: the candidates

@@ -1,8 +1,9 @@
 """The inputs of scoring a domain's pages, such as the shadow price, the costs of visits and the rules."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from msgspec import Struct
 
 from crawler.core.budget.cost import TIME_PRICE, Costs, RequestKind, ShadowPrice, is_head_cheaper
 from crawler.core.budget.ledger import count_floor_left
@@ -55,8 +56,7 @@ CONTEXT = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class ScoringContext:
+class ScoringContext(Struct, frozen=True):
     """Everything that the scores of a domain's pages depend on.
 
     clock, circulating: the domain's clock and its circulating cash (core/opic/opic.py).  window_passes: the importance

@@ -6,9 +6,10 @@ change signals, see core/freshness/source_record.py.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from datetime import datetime
 
+from msgspec import Struct
+from msgspec.structs import asdict
 from psycopg.types.json import Jsonb
 
 from crawler.core.change.change import Change
@@ -76,8 +77,7 @@ PUT_SOURCE = f"""
 """  # noqa: S608  only our own columns are inserted
 
 
-@dataclass(frozen=True, slots=True)
-class TrustRow:
+class TrustRow(Struct, frozen=True):
     """A row of the view report_trust, which describes the columns."""
 
     template: str
@@ -132,8 +132,7 @@ async def list_trust_rows(db: Database, domain: Domain) -> list[TrustRow]:
     return await fetch_values(db, TrustRow, RATINGS, (domain.id,))
 
 
-@dataclass(frozen=True, slots=True)
-class SourceState:
+class SourceState(Struct, frozen=True):
     """A stored source of change signals.
 
     no: its number.  record: as of measured_at.  applied_quality: the quality with which due times were last computed.

@@ -1,20 +1,18 @@
 """What visits have taught about a domain, kept between leases: its noise mask, soft errors, renders and novelty.
 
 All of it can be learned again, so memories in an older format are ignored. They are written when they change; a crash
-loses at most what the last batch taught. A memory is stored as compressed JSON, without the names of its fields.
-Novelty, the hashes of the texts and URLs of new pages, is stored uncompressed.
+loses at most what the last batch taught. A memory is stored as compressed MessagePack. Novelty, the hashes of the texts
+and URLs of new pages, is stored uncompressed.
 """
 
 import json
 from array import array
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
-from datetime import datetime, timedelta
-from functools import cache
-from operator import attrgetter
-from struct import Struct
-from types import GenericAlias, NoneType, UnionType
-from typing import Any, Generic, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from datetime import datetime
+from struct import Struct as Layout
+from typing import Generic, TypeVar
+
+from msgspec import DecodeError, Raw, Struct, msgpack
+from msgspec.structs import replace
 
 from crawler.core.change.mask import NO_MASK, NoiseMask
 from crawler.core.noise.noise import MAX_CHARS, trim_volatile
@@ -31,8 +29,9 @@ WRITE_MEMORY = """
 """
 READ_MEMORIES = "SELECT kind, memory FROM domain_memory WHERE domain_id = %s AND kind = ANY(%s)"
 Memory = TypeVar("Memory")
+ENCODER, HEAD = msgpack.Encoder(), msgpack.Decoder(tuple[int, Raw])
 NOVELTY_FORMAT = 1  # memories in other formats are learned again
-NOVELTY_HEADER = Struct("<7I")  # the format, and the number of hashes in each generation
+NOVELTY_HEADER = Layout("<7I")  # the format, and the number of hashes in each generation
 
 
 async def load_memories(db: Database, domain_id: int) -> tuple[NoiseMask, SoftErrorMemory, RenderMemory]:
@@ -102,45 +101,39 @@ def unpack_novelty(data: bytes) -> NoveltyMemory:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryFormat(Generic[Memory]):
+class MemoryFormat(Struct, Generic[Memory], frozen=True):
     """The stored format of a memory.
 
     empty: the memory of a new domain.  number: of the format; stored memories with another number are ignored.
-    max_bytes: the maximum size of the JSON, uncompressed.
+    max_bytes: the maximum size, uncompressed.
     """
 
     empty: Memory
     number: int
     max_bytes: int
 
-    @property
-    def codec(self) -> "Codec":
-        """Return the codec of the memory's class."""
-        kind: Any = type(self.empty)
-        return build_codec(kind)
-
-    def encode_json(self, memory: Memory) -> bytes:
-        """Return the memory as JSON."""
-        plain = {"form": self.number, "memory": self.codec.encode(memory)}
-        return json.dumps(plain, separators=(",", ":")).encode()
+    def encode(self, memory: Memory) -> bytes:
+        """Return the memory in its stored form, uncompressed."""
+        return ENCODER.encode((self.number, memory))
 
     def pack(self, memory: Memory) -> bytes:
         """Return the memory as it is stored."""
-        return compression.compress(self.encode_json(memory))
+        return compression.compress(self.encode(memory))
 
     def unpack(self, data: bytes | None) -> Memory:
         """Return a stored memory, or the empty one if there is none, or if it is too large or in another format."""
         if data is None or compression.read_size(data) > self.max_bytes:
             return self.empty
-        stored: dict[str, Any] = json.loads(compression.decompress(data, max_bytes=self.max_bytes))
-        memory: Memory = self.codec.decode(stored["memory"]) if stored.get("form") == self.number else self.empty
-        return memory
+        try:
+            number, memory = HEAD.decode(compression.decompress(data, max_bytes=self.max_bytes))
+            return msgpack.decode(memory, type=type(self.empty)) if number == self.number else self.empty
+        except DecodeError:
+            return self.empty
 
 
-MASK = MemoryFormat(NO_MASK, number=12, max_bytes=16 << 20)
-SOFT_ERRORS = MemoryFormat(NO_SOFT_ERRORS, number=4, max_bytes=1 << 20)
-RENDERS = MemoryFormat(NO_RENDERS, number=3, max_bytes=1 << 20)
+MASK = MemoryFormat(NO_MASK, number=13, max_bytes=16 << 20)
+SOFT_ERRORS = MemoryFormat(NO_SOFT_ERRORS, number=5, max_bytes=1 << 20)
+RENDERS = MemoryFormat(NO_RENDERS, number=4, max_bytes=1 << 20)
 
 
 def pack_mask(mask: NoiseMask, *, max_bytes: int = MASK.max_bytes) -> bytes:
@@ -149,69 +142,8 @@ def pack_mask(mask: NoiseMask, *, max_bytes: int = MASK.max_bytes) -> bytes:
     Pending edits of the boilerplate are not stored: the transaction that writes the mask reports them as an event.
     """
     mask, chars = replace(mask, edits=replace(mask.edits, pending={})), MAX_CHARS
-    written = MASK.encode_json(mask)
+    written = MASK.encode(mask)
     while len(written) > max_bytes and chars:
         chars //= 2
-        written = MASK.encode_json(replace(mask, volatile=trim_volatile(mask.volatile, max_chars=chars)))
+        written = MASK.encode(replace(mask, volatile=trim_volatile(mask.volatile, max_chars=chars)))
     return compression.compress(written)
-
-
-class Codec(NamedTuple):
-    """The conversion of values of a type to JSON and back."""
-
-    encode: Callable[[Any], Any]
-    decode: Callable[[Any], Any]
-
-
-IDENTITY = Codec(lambda value: value, lambda value: value)
-SCALARS: dict[Any, Codec] = {
-    bytes: Codec(bytes.hex, bytes.fromhex),
-    datetime: Codec(datetime.isoformat, datetime.fromisoformat),
-    timedelta: Codec(timedelta.total_seconds, lambda value: timedelta(seconds=value)),
-}
-
-
-@cache
-def build_codec(kind: Any) -> Codec:
-    """Return the codec of a type: a scalar, an optional type, a record (dataclass or named tuple), or a collection.
-
-    A collection is a mapping, tuple or set of these.
-    """
-    kind = getattr(kind, "__supertype__", kind)  # of a NewType
-    if isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, tuple)):
-        hints, build = get_type_hints(kind), kind
-        names = list(hints) if issubclass(kind, tuple) else [each.name for each in fields(kind)]
-        return _build_parts_codec([hints[name] for name in names], attrgetter(*names), lambda parts: build(*parts))
-    origin, args = get_origin(kind), get_args(kind)
-    if origin is UnionType:
-        (each,) = (build_codec(arg) for arg in args if arg is not NoneType)
-        return Codec(
-            lambda value: None if value is None else each.encode(value),
-            lambda value: None if value is None else each.decode(value),
-        )
-    if origin is Mapping:
-        pair = build_codec(GenericAlias(tuple, args))
-        return Codec(lambda value: list(map(pair.encode, value.items())), lambda value: dict(map(pair.decode, value)))
-    if origin is frozenset or (origin is tuple and args[-1] is Ellipsis):
-        each, order = build_codec(args[0]), sorted if origin is frozenset else list
-        return Codec(lambda value: order(map(each.encode, value)), lambda value: origin(map(each.decode, value)))
-    return _build_parts_codec(args, tuple, tuple) if origin is tuple else SCALARS.get(kind, IDENTITY)
-
-
-def _build_parts_codec(kinds: Sequence[Any], get_parts: Callable[[Any], Any], build: Callable[[Any], Any]) -> Codec:
-    """Return the codec of composite values. get_parts: split a value into parts.  build: build it from its parts."""
-    codecs = [(n, build_codec(kind)) for n, kind in enumerate(kinds)]
-    coded_parts = [(n, codec) for n, codec in codecs if codec is not IDENTITY]
-
-    def encode(value: Any) -> list[Any]:
-        parts = list(get_parts(value))
-        for n, codec in coded_parts:
-            parts[n] = codec.encode(parts[n])
-        return parts
-
-    def decode(parts: list[Any]) -> Any:
-        for n, codec in coded_parts:
-            parts[n] = codec.decode(parts[n])
-        return build(parts)
-
-    return Codec(encode, decode) if coded_parts else Codec(get_parts, build)

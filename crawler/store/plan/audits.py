@@ -1,9 +1,9 @@
 """Audits: random samples of pages, and the calibration of predicted changes against the changes that visits found."""
 
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from hashlib import blake2b
 
+from msgspec import Struct
 from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain
@@ -84,8 +84,7 @@ AGREEMENTS = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
+class Calibration(Struct, frozen=True):
     """Predicted changes compared with the changes that visits found.
 
     audits: visits of the random sample, which validate the reported freshness.  scheduled: all other visits, which were

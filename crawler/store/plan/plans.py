@@ -5,8 +5,10 @@ sample of the pages (store/plan/samples.py).
 """
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, fields
 from datetime import datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from crawler.core.budget.cost import Costs, ShadowPrice
 from crawler.core.domain import Domain
@@ -81,8 +83,7 @@ WRITE_DOMAIN_PLAN = f"""
 MAX_WAITING = 10_000  # waiting pages are counted up to this number
 
 
-@dataclass(frozen=True, slots=True)
-class PlanInput:
+class PlanInput(Struct, frozen=True):
     """The input of a domain's plan.
 
     tracked: the number of pages in any state.  announced_s: the crawl delay of the last lease, in seconds, which
@@ -109,8 +110,7 @@ class PlanInput:
         return self.domain.paused or (self.resume_at is not None and self.resume_at - at > min_duration)
 
 
-@dataclass(frozen=True, slots=True)
-class PlanRow:
+class PlanRow(Struct, frozen=True):
     """The plan of one domain, as stored.
 
     shadow_price: None means the default.  longest_s: the longest interval, in seconds.  priors, pages: the prior of
@@ -131,7 +131,7 @@ class PlanRow:
     mean_magnitude: float = DEFAULT_MAGNITUDE
 
 
-COPIED_FIELDS = [each.name for each in fields(PlanInput) if each.name not in {"domain", "costs", "price"}]
+COPIED_FIELDS = [name for name in PlanInput.__struct_fields__ if name not in {"domain", "costs", "price"}]
 
 
 async def read_plan_inputs(db: Database, *, at: datetime, only: Domain | None = None) -> list[PlanInput]:

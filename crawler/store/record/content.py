@@ -3,9 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from crawler.store import compression
 from crawler.store.database import Connection, Database
@@ -55,8 +56,7 @@ def _build_content_rows(domain_id: int, bodies: Mapping[bytes, bytes]) -> list[t
     return rows
 
 
-@dataclass(frozen=True, slots=True)
-class StoredBody:
+class StoredBody(Struct, frozen=True):
     """The body of a version. at: when the version was first seen.  has_returned: see load_stored_body."""
 
     body: bytes

@@ -1,9 +1,11 @@
 """URL lists: admit the pages that they name, compare their dates, and count what each list contributes."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from crawler.core.change.change import Change
 from crawler.core.domain import Lease
@@ -98,8 +100,7 @@ COUNT_CHECKED = f"""
 """  # noqa: S608  only our own columns are inserted
 
 
-@dataclass(frozen=True, slots=True)
-class ListChunk:
+class ListChunk(Struct, frozen=True):
     """Links of a URL list to admit in one transaction.
 
     list_key: the list; None if the links are lists named by robots.txt or at common locations.  depth: the depth of the
@@ -114,8 +115,7 @@ class ListChunk:
     found_by: str = "list"
 
 
-@dataclass(frozen=True, slots=True)
-class ListChunkResult:
+class ListChunkResult(Struct, frozen=True):
     """The result of a chunk: new pages and lists that may be fetched, and change signals."""
 
     new_pages: int = 0

@@ -7,9 +7,10 @@ is unfetched and has a due time; one page of each template is due per RETRY_INTE
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct, field
 
 from crawler.core.freshness.prior import OTHER_TEMPLATES, choose_group
 from crawler.core.http.urls import PageKey, Url
@@ -82,8 +83,7 @@ RESUME_PAGES = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Deferral:
+class Deferral(Struct, frozen=True):
     """A change of a section: its unfetched pages are deferred from now on, or resumed. url: one of its pages."""
 
     url: Url
@@ -91,8 +91,7 @@ class Deferral:
     is_deferred: bool
 
 
-@dataclass(slots=True)
-class NoveltyBatch:
+class NoveltyBatch(Struct):
     """The novelty of a domain's templates while a batch is recorded: loaded, changed here, and written back.
 
     deferrals: one when the first template of a section is deferred, one when its last deferred template is resumed.

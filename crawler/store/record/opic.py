@@ -5,8 +5,9 @@ For the terms, see core/opic/opic.py and docs/importance.md.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
+
+from msgspec import Struct, field
 
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import PageKey, Url
@@ -72,8 +73,7 @@ NO_PAGES: Mapping[PageKey, int] = MappingProxyType({})
 DELETE_ACCOUNTS = "DELETE FROM cash WHERE domain_id = %s AND key = ANY(%b)"
 
 
-@dataclass(slots=True)
-class OpicBatch:
+class OpicBatch(Struct):
     """The part of a domain's OPIC economy that one batch needs.
 
     moved_to: the target of each page that has moved.  removed: pages that have left the economy.

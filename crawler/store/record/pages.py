@@ -1,7 +1,6 @@
 """Writing the pages of a batch: their columns, due times, links and versions."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
@@ -35,7 +34,7 @@ PAGE_COLUMNS = """
 """
 # Fields of a visit with the same name.
 COPIED_FIELDS = ("at", "status", "soft_errors", "led_to", "missing_since", "body_bytes")
-VERSION_COLUMNS = [each.name for each in fields(Version)]
+VERSION_COLUMNS = list(Version.__struct_fields__)
 # The columns that a visit writes. x: the values of the visit; p: the row before. Where coalesce is used, a null
 # parameter leaves the column unchanged.
 WRITTEN_COLUMNS = {

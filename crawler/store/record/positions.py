@@ -1,7 +1,8 @@
 """Positions of pages in the frontier while a batch is recorded, and queues for breadth-first and depth-first order."""
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from crawler.core.http.urls import PageKey
 from crawler.core.opic.order import LevelQueues, Order, PageStack, get_level, get_rank_range
@@ -36,8 +37,7 @@ LAST_RANKS = f"""
 TOP_RANK = f"SELECT max(rank) FROM ({WAITING_RANKS.replace('{}', 'ORDER BY rank DESC')}) x"  # noqa: S608  likewise
 
 
-@dataclass(slots=True)
-class PagePosition:
+class PagePosition(Struct):
     """The position of a page in the frontier while a batch is settled."""
 
     state: State

@@ -1,10 +1,10 @@
 """Recording of a batch of visits in one transaction, with pages, snapshots, links, cash, events and due times."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct
 from psycopg.types.json import Jsonb
 
 from crawler.core.budget.cost import Costs, RequestKind, learn_cost
@@ -55,8 +55,7 @@ VISIT_COLUMNS = """
 IS_RECORDED = "SELECT EXISTS (SELECT FROM visit WHERE domain_id = %s AND key = %s AND at = %s)"
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """Visits to record in one transaction, at least one, and what belongs to them.
 
     max_pages: the page limit of the domain; cash for links to further pages goes to the virtual page.  refund: requests

@@ -3,8 +3,9 @@
 All checks read the database in one transaction, as it was at its start, so crawls may run in the meantime.
 """
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from crawler.core.budget.hours import find_opening
 from crawler.core.domain import parse_stored_hours
@@ -217,8 +218,7 @@ PAGE_RULES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """A violated invariant. domain: its name, or empty if the invariant concerns all domains."""
 
     domain: str

@@ -5,9 +5,10 @@ the index. The hourly plan, pruning, or a query for duplicates continues to fill
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Any
+
+from msgspec import Struct
 
 from crawler.core.change.near_duplicates import MIN_TEXT_BYTES, NEAR_BITS, group_duplicates
 from crawler.core.domain import Domain
@@ -100,8 +101,7 @@ PAGES = """
 UNSIGNED = 2**64 - 1  # mask that turns a BIGINT into a Fingerprint
 
 
-@dataclass(frozen=True, slots=True)
-class NearDuplicate:
+class NearDuplicate(Struct, frozen=True):
     """A near duplicate of a given page. bits: how many of the 64 bits of their fingerprints differ.
 
     shares_schedule: whether the near duplicate shares the schedule of a page with the same text.
@@ -112,8 +112,7 @@ class NearDuplicate:
     shares_schedule: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class NearDuplicateGroup:
+class NearDuplicateGroup(Struct, frozen=True):
     """Pages of a domain that are near duplicates of the first member.
 
     domain: its name.  pages: the number of pages in the group.  members: some of these pages.

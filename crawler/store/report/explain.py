@@ -1,9 +1,10 @@
 """Everything that the store knows about one URL, whether or not it is a page of the domain."""
 
-from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 from crawler.core.budget.cost import RequestKind
 from crawler.core.change.change import Change
@@ -159,8 +160,7 @@ class PriorLevel(StrEnum):
     NOTHING = "nothing"  # the built-in prior
 
 
-@dataclass(frozen=True, slots=True)
-class PriorSource:
+class PriorSource(Struct, frozen=True):
     """The origin of a page's prior.
 
     kind: the kind of the domain's site, empty for none.  pages, domains: the number of revisited pages and of domains
@@ -173,8 +173,7 @@ class PriorSource:
     domains: int
 
 
-@dataclass(frozen=True, slots=True)
-class PageFacts:
+class PageFacts(Struct, frozen=True):
     """The facts of a page of the domain.
 
     rate_estimate: its current change-rate estimate.  template, prior, prior_no: its group, and the prior of this group.
@@ -250,8 +249,7 @@ class PageFacts:
         return Validators(self.etag, self.last_modified) if self.version else NO_VALIDATORS
 
 
-@dataclass(frozen=True, slots=True)
-class PastVisit:
+class PastVisit(Struct, frozen=True):
     """One of the last visits. requests, received_bytes: including those for other URLs, such as redirects.
 
     cash: the cash that it distributed.  expected: the predicted probability of a change.
@@ -285,13 +283,12 @@ class PastVisit:
 
 
 VISITS = f"""
-    SELECT {", ".join(each.name for each in fields(PastVisit))}
+    SELECT {", ".join(PastVisit.__struct_fields__)}
       FROM visits_of(%(domain_id)s, %(key)s) ORDER BY at DESC LIMIT %(most)s
 """  # noqa: S608  only our own names are inserted
 
 
-@dataclass(frozen=True, slots=True)
-class LinkingPage:
+class LinkingPage(Struct, frozen=True):
     """A page that links to the URL.
 
     passed_importance: the importance that it passes on along each link (mean of the domain: 1).
@@ -305,8 +302,7 @@ class LinkingPage:
     passed_importance: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Struct, frozen=True):
     """Everything that is known about a URL within its domain.
 
     page: None if the URL is not a page of the domain.  links, linking_pages: the number of pages that link to the URL,

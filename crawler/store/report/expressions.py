@@ -3,8 +3,9 @@
 Importance and freshness are computed in the database, by the functions in models/sql/functions.sql.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Url
@@ -112,8 +113,7 @@ COUNT_PAGES = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Backlog:
+class Backlog(Struct, frozen=True):
     """The work that waits in a domain at an instant.
 
     unfetched: unfetched pages that may be fetched now.  unread_lists: URLs where a sitemap or a feed is searched for.

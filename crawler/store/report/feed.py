@@ -1,10 +1,12 @@
 """The change feed: the events of all domains in one order, for any number of readers with cursors."""
 
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from crawler.core.domain import Domain
 from crawler.core.http.urls import PageKey, Url, compute_page_key
@@ -109,8 +111,7 @@ class EventKind(StrEnum):
     HINT = "hint"  # a change signal says that the page has changed; it has not been visited yet
 
 
-@dataclass(frozen=True, slots=True)
-class BlockChange:
+class BlockChange(Struct, frozen=True):
     """One block that changed. before, after: its text, truncated; None where the block was added or removed."""
 
     part: BlockKind
@@ -121,8 +122,7 @@ class BlockChange:
 ALL_KINDS = frozenset(EventKind)
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeFilter:
+class ChangeFilter(Struct, frozen=True):
     """A selection of changes: of one domain or page, with a prefix of the URL, of some kinds.
 
     key: of the page.  since: changes found at or after this time.  after: changes after this position.  until: changes
@@ -170,8 +170,7 @@ class ChangeFilter:
 EVERY_CHANGE = ChangeFilter()
 
 
-@dataclass(frozen=True, slots=True)
-class FeedItem:
+class FeedItem(Struct, frozen=True):
     """One change. position: its position in the feed, the cursor for reading on.
 
     at: when it was found.  version: the number of the page's newest version after the change; 0 for TEMPLATE, DEFERRED

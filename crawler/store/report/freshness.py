@@ -4,10 +4,11 @@ A small domain is counted at query time. The figures of a large one are counted 
 crawl that visited many pages, and by a reader if they are too old; counted_at says when.
 """
 
-from dataclasses import astuple, dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from msgspec import Struct
+from msgspec.structs import astuple
 from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain
@@ -134,8 +135,7 @@ class CountState(StrEnum):
     NEVER = "never"
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(Struct, frozen=True):
     """The counts and the freshness of all pages of a domain, as in DomainReport."""
 
     unfetched: int

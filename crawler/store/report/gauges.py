@@ -1,7 +1,8 @@
 """Metrics of domains: a few figures each, for a bounded number of domains."""
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from crawler.store.claim import AWAKE, DUE
 from crawler.store.database import Database
@@ -44,8 +45,7 @@ CALIBRATION = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class DomainGauge:
+class DomainGauge(Struct, frozen=True):
     """The figures of one domain, or of several together. domain: its name, or OTHERS.  domains: their number.
 
     due: the number of due pages, without unfetched ones.  leased, held, waiting: the number of domains that are being
@@ -69,8 +69,7 @@ class DomainGauge:
     oldest_visit_s: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class CalibrationGauge:
+class CalibrationGauge(Struct, frozen=True):
     """Predicted changes compared with those found, over all domains and the last DAYS days.
 
     audit: visits of the random sample, or else all others.  expected, found: the number of changes.

@@ -1,8 +1,9 @@
 """The freshness of a domain at past instants, computed from its visits with today's change-rate estimates."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from crawler.core.domain import Domain
 from crawler.core.visit.visit import State
@@ -75,8 +76,7 @@ FRESHNESS_OVER_TIME = f"""
 """  # noqa: S608  only our own expressions are inserted
 
 
-@dataclass(frozen=True, slots=True)
-class PastFreshness:
+class PastFreshness(Struct, frozen=True):
     """The freshness of a domain at an instant. pages: the number of pages of the sample that had been fetched by then.
 
     freshness: weighted by importance; None if none of these pages has an importance.  freshness_plain: unweighted.

@@ -1,7 +1,8 @@
 """The most important pages of a domain, and a single page as the Target of a fetch outside a crawl."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from msgspec import Struct
 
 from crawler.core.domain import Domain
 from crawler.core.freshness.estimates import PRIOR, RateEstimate
@@ -48,8 +49,7 @@ TARGET_PAGE = """
 VERSION_COLUMNS = ("number", "body_digest", "text_digest", "main_digest", "shape_digest", "is_rendered")
 
 
-@dataclass(frozen=True, slots=True)
-class PageLine:
+class PageLine(Struct, frozen=True):
     """One page in a list of pages. importance: the mean of the domain is 1; None outside the OPIC economy.
 
     popularity, url_score: the parts of importance from links and from the URL; only a mixed order uses the latter.

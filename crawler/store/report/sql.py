@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
+from msgspec import Struct
 from psycopg import sql
 from psycopg.pq import TransactionStatus
 
@@ -30,8 +31,7 @@ VIEWS = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class QueryResult:
+class QueryResult(Struct, frozen=True):
     """The result of a statement: its columns and an iterator over its rows.
 
     status: the command tag of a statement without rows.

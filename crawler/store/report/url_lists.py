@@ -3,8 +3,9 @@
 A URL list is a page of the domain. Sources are, for example, all sitemaps together, or a webhook.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from crawler.core.domain import Domain
 from crawler.core.http.urls import PageKey, Url
@@ -32,8 +33,7 @@ SOURCES = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class ListReport:
+class ListReport(Struct, frozen=True):
     """A page that is a URL list. For most fields, see UrlList in models/page.py."""
 
     url: Url
@@ -56,8 +56,7 @@ class ListReport:
     last_visit_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class AnnouncedDate:
+class AnnouncedDate(Struct, frozen=True):
     """The latest date that the URL lists of one source give for a page.
 
     list_url: the list with this date.  is_open: the date signals a change that no visit has checked.
@@ -79,8 +78,7 @@ async def list_announced_dates(db: Database, domain: Domain, key: PageKey) -> li
     return await fetch_values(db, AnnouncedDate, DATES, {"domain_id": domain.id, "key": key})
 
 
-@dataclass(frozen=True, slots=True)
-class SourceReport:
+class SourceReport(Struct, frozen=True):
     """A source of change signals in a domain: a row of view report_source. For the fields, see its comments."""
 
     source: str

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct
+
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Url, compute_page_key
 from crawler.core.page.outline import BlockKind
@@ -78,8 +80,7 @@ PAGES_AT = f"""
 """  # noqa: S608  our own expressions
 
 
-@dataclass(frozen=True, slots=True)
-class PageVersion:
+class PageVersion(Struct, frozen=True):
     """One version of a page. until: when the next version was first seen; None for the newest.
 
     change: ADDED, CHANGED or RESTORED; None if it is not stored, as for a URL list.
@@ -103,8 +104,7 @@ class PageVersion:
     is_stored: bool
 
 
-@dataclass(frozen=True, slots=True)
-class StoredHeaders:
+class StoredHeaders(Struct, frozen=True):
     """The stored parts of the response with a version (core/http/stored_headers.py).
 
     status: None if the visit is no longer stored.  etag, last_modified: for the newest version only, from the last
@@ -141,8 +141,7 @@ class VersionContent:
     body: bytes | None = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class PastPage:
+class PastPage(Struct, frozen=True):
     """A page at an instant. state_at: since when it had this state; None if unknown."""
 
     url: Url

@@ -3,8 +3,9 @@
 A reader is a row in feed_reader or a subscription (recrawl notify). Others get an error if they have missed an event.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from crawler.core.domain import Domain
 from crawler.store.database import Database
@@ -63,8 +64,7 @@ FIRST_UNREAD = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class SlowestReader:
+class SlowestReader(Struct, frozen=True):
     """The reader of a domain's changes with the lowest cursor: a row of feed_reader or a subscription.
 
     position: its cursor.  name: the name in feed_reader, or empty.  subscription: its number, or None.

@@ -5,8 +5,9 @@ estimate of the number of pages. Source: Bar-Yossef, Jayram, Kumar, Sivakumar, T
 a data stream", RANDOM 2002.
 """
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from crawler.core.domain import Domain
 from crawler.core.retention import DatedVersion, select_stored_versions
@@ -33,8 +34,7 @@ VERSIONS = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class SizeEstimate:
+class SizeEstimate(Struct, frozen=True):
     """The bytes of a domain's texts, headers and bodies, and those that pruning by its settings would free.
 
     is_exact: all pages were read instead of a sample.

@@ -6,9 +6,10 @@ deleted.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
 
 from crawler.core.domain import Domain
 from crawler.core.http.urls import PageKey
@@ -105,8 +106,7 @@ DIGESTS = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class ThinResult:
+class ThinResult(Struct, frozen=True):
     """What was or would be deleted: the texts of versions, bodies that no version uses, and the compressed bytes."""
 
     versions: int = 0
@@ -118,8 +118,7 @@ class ThinResult:
         return ThinResult(self.versions + other.versions, self.bodies + other.bodies, freed_bytes)
 
 
-@dataclass(frozen=True, slots=True)
-class NeededVersions:
+class NeededVersions(Struct, frozen=True):
     """Versions that are still needed for changes, by page.
 
     unread: their changes are in the feed, but a reader has not read them.  unpublished: not yet in the feed.
@@ -133,8 +132,7 @@ class NeededVersions:
         return self.unread.get(key, set()) | self.unpublished.get(key, set())
 
 
-@dataclass(frozen=True, slots=True)
-class VersionRef:
+class VersionRef(Struct, frozen=True):
     """One version of a page. size: compressed bytes of its text, headers and body; 0 if not read."""
 
     key: PageKey
@@ -143,8 +141,7 @@ class VersionRef:
     size: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ThinChoice(Generic[Last]):
+class ThinChoice(Struct, Generic[Last], frozen=True):
     """Versions that may be thinned.
 
     deferred_count: the number of further versions that are kept only because a reader has not read their changes.

@@ -11,9 +11,9 @@ after two years, reading one page's visits would read a quarter of 730,000 visit
 sixty-fourth of a month, and the same query reads 24 packs. Merging changes no visit. Each bucket is one transaction.
 """
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from msgspec import Struct
 from psycopg import errors, sql
 
 from crawler.core.domain import Domain
@@ -113,16 +113,14 @@ COUNT_OLD = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingVisits:
+class WaitingVisits(Struct, frozen=True):
     """The visits of a domain that can be packed: their number, and the instant before which all of them were made."""
 
     visits: int
     before: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class MergeablePacks:
+class MergeablePacks(Struct, frozen=True):
     """The packs of a domain and month with prefixes of `bits` bits, which can be merged into narrower buckets.
 
     month: its first instant, UTC.  visits: the total number of visits.

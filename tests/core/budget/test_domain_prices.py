@@ -1,9 +1,8 @@
 """Plans of domains from samples of pages, budgets and targets, without a store."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.budget.constraints import MAX_DAYS, DomainLimits, compute_budget, compute_visit_limit
 from crawler.core.budget.cost import Costs, ShadowPrice

@@ -1,8 +1,8 @@
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.budget.sample import PageSample, RefittedPriors, refit_all_priors
 from crawler.core.freshness.estimates import PRIOR

@@ -1,11 +1,11 @@
 """Comparison of two versions of a page, block by block."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from crawler.core.change.difference import NO_DIFFERENCE, compute_difference, select_significant
 from crawler.core.change.mask import NO_MASK

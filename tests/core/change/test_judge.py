@@ -1,6 +1,6 @@
 """Verdicts based on the digests of the last Snapshot."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from crawler.core.change.change import Change, judge_versions
 from crawler.core.http.urls import Url

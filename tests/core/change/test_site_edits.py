@@ -1,10 +1,10 @@
 """Site edits, which are reported once for all pages."""
 
-from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.change.edits import MAX_CANDIDATES, BoilerplateEdit, pop_due_edit
 from crawler.core.change.mask import NO_MASK

@@ -1,10 +1,10 @@
 """Variants: alternating texts of a page, which are not reported again and again."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.change.change import Change, Evidence
 from crawler.core.change.mask import (

@@ -1,9 +1,9 @@
 """The intervals that revisit policies choose."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.freshness.estimates import RateEstimate
 from crawler.core.freshness.policies import FIRST_PERIOD, SIMILARITY_POLICY, VALUE_POLICY, VisitResult, parse_policy

@@ -1,10 +1,11 @@
-from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import replace
 
 from crawler.core.freshness.selection import (
     CHECK_SHARE,
@@ -25,8 +26,7 @@ from crawler.core.freshness.visit_value import compute_values, solve_gap
 pytestmark = pytest.mark.filterwarnings("error")
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """One page of Candidates."""
 
     a: float
@@ -61,8 +61,8 @@ EARLY = replace(PAGE, unseen=1.0, due_in=-0.1)  # due by its stored time, but be
 
 def head_in(candidates: list[Candidate]) -> Candidates:
     columns = (
-        np.array([getattr(candidate, each.name) for candidate in candidates], bool if each.name[:3] == "is_" else float)
-        for each in fields(Candidates)
+        np.array([getattr(candidate, name) for candidate in candidates], bool if name[:3] == "is_" else float)
+        for name in Candidates.__struct_fields__
     )
     return Candidates(*columns)
 

@@ -1,9 +1,9 @@
 """Which pages share a schedule, and how often duplicates are checked."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.freshness.shared_schedule import (
     MIN_COPY_TEST_WAIT,

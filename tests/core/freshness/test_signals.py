@@ -1,11 +1,11 @@
 import math
-from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from crawler.core.freshness.estimates import RateEstimate, compute_fresh_chance, update_changed
 from crawler.core.freshness.gamma import compute_digamma

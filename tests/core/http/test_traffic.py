@@ -1,8 +1,8 @@
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from math import comb
 
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.http.traffic import TrafficHour, compute_binomial_tail, describe_anomaly
 

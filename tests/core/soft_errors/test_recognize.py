@@ -1,9 +1,9 @@
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from crawler.core.page.outline import Block
 from crawler.core.soft_errors import (
@@ -44,7 +44,7 @@ def said(*texts: str) -> TextSketch:
 def signals(after: str, *, before: str = STORY, page: bytes = b"page", **more: object) -> SoftErrorSignals:
     """Return the signals of a page whose text changed."""
     replacement = measure_replacement((Block(1, before),), (Block(1, after),) if after else ())
-    return replace(SoftErrorSignals(said(after), replacement=replacement, snapshot_digest=page), **more)  # type: ignore[arg-type]
+    return replace(SoftErrorSignals(said(after), replacement=replacement, snapshot_digest=page), **more)
 
 
 def first_visit(text: str) -> SoftErrorSignals:

@@ -1,7 +1,7 @@
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.budget.cost import ROUND_TRIP_BYTES, TIME_PRICE, Cost, Costs, ShadowPrice, is_head_cheaper
 from crawler.core.change.change import Change, Evidence

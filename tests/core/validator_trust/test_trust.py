@@ -1,7 +1,7 @@
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.http.response import NO_VALIDATORS, NotModified, Validators
 from crawler.core.http.urls import PageKey

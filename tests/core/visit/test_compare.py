@@ -1,9 +1,9 @@
 """The evidence if bodies differ but no significant block does."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.change.change import Change, Evidence, Verdict
 from crawler.core.change.mask import NO_MASK

@@ -1,12 +1,12 @@
 """Moves that may be outages, and other visits that bring no page."""
 
 from collections import Counter
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from crawler.core.change.change import Change
 from crawler.core.freshness.visit_terms import VisitTerms

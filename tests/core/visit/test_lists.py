@@ -1,9 +1,9 @@
 """Visits to URL lists: what a date reveals about a page, the value of a list, and what is stored of it."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.change.change import Change, Evidence
 from crawler.core.freshness.estimates import PRIOR

@@ -1,7 +1,7 @@
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.change.change import Change
 from crawler.core.freshness.estimates import PRIOR, RateEstimate

@@ -14,11 +14,12 @@ import struct
 import sys
 from base64 import b64encode
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 import psycopg
+from msgspec.structs import asdict
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
 

@@ -1,10 +1,11 @@
 """Storage of the users' settings of domains: rules, targets, budgets in bytes."""
 
+import dataclasses
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
@@ -111,7 +112,7 @@ async def test_a_rule_keeps_its_page_count_at_another_position(db: Database, dom
     ruled = await domains.change_settings(db, domain, DomainSettings(rules=RULES), at=START)
     await admitted(db, domain, pattern="re:/[0-9]+$", pages=7)
 
-    limit = replace(RULES[1], max_pages=20)
+    limit = dataclasses.replace(RULES[1], max_pages=20)
     await domains.change_settings(
         db, ruled, DomainSettings(rules=(RULES[2], PageRule("/else", once=True), limit)), at=START
     )
@@ -127,7 +128,7 @@ async def test_a_new_page_limit_counts_existing_pages(db: Database, domain: Doma
     assert await pages_by_pattern(db, domain) == {"/a/": 2, "*": 4, "/b/": 0}
 
     await domains.change_settings(
-        db, ruled, DomainSettings(rules=(replace(limits[2], max_pages=5), limits[0])), at=START
+        db, ruled, DomainSettings(rules=(dataclasses.replace(limits[2], max_pages=5), limits[0])), at=START
     )
     assert await pages_by_pattern(db, domain) == {"/b/": 1, "/a/": 2}
 

@@ -1,8 +1,7 @@
 """The weights of discovery and revisits of a domain: they determine the share of requests of each."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.domain import Domain
 from crawler.core.opic.order import Ordering

@@ -1,9 +1,9 @@
 """The discovery order of unfetched pages, as the store maintains and selects it."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 from hypothesis import given
+from msgspec.structs import replace
 
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings

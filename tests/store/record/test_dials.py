@@ -1,11 +1,11 @@
 """The share of the virtual page, the window and the link weights in the real store, compared with the lab."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.opic.opic import VIRTUAL_PAGE_SHARE, WINDOW_PASSES

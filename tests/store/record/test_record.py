@@ -1,10 +1,10 @@
 import asyncio
 import re
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.domain import Domain, Lease, Suspension
 from crawler.core.domain_settings import DomainSettings

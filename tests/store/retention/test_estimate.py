@@ -1,8 +1,7 @@
 """Estimated sizes of domains, compared with the actual ones."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from crawler.core.domain import Domain
 from crawler.prune import enforce_quota, estimate_pruning, prune_domain

@@ -1,9 +1,10 @@
 """Dates in URL lists: W3C formats, mail formats, and other unambiguous ones."""
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+
+from msgspec import Struct
 
 MIN_DATE = datetime(1990, 1, 1, tzinfo=UTC)  # older than any web page; earlier dates mean "unknown"
 MAX_DATE_CHARS = 80
@@ -51,8 +52,7 @@ _TIME_OF_DAY = re.compile(r"\d:\d\d")
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ListDate:
+class ListDate(Struct, frozen=True, order=True):
     """A date in a list. at: the first instant that the date may mean, UTC.  span: the time to the last such instant."""
 
     at: datetime

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from html.entities import html5
 from typing import Any
+
+from msgspec import Struct, field
 
 from crawler.core.http.urls import Url, normalize_url
 from crawler.core.page.lists.list_text import AMPERSAND, ListReadError
@@ -29,8 +30,7 @@ _NAMED_ENTITY = re.compile(rf"{AMPERSAND}([A-Za-z][A-Za-z0-9]{{1,31}};)")
 _HTTP = ("http://", "https://")
 
 
-@dataclass(slots=True)
-class RawEntry:
+class RawEntry(Struct):
     """An entry as written.
 
     base: the base of its relative addresses.  texts: the first relevant text of each element, by name.

@@ -8,10 +8,11 @@ alternates by hreflang; RSS 0.90, 0.91, 1.0 and 2.0; RFC 4287 and Atom 0.3; RFC 
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from hashlib import blake2b
+
+from msgspec import Struct, field
 
 from crawler.core.http.urls import Url, normalize_url
 from crawler.core.page.lists.dates import ListDate, parse_list_date
@@ -47,8 +48,7 @@ class ListKind(StrEnum):
 _KINDS = {"urlset": ListKind.SITEMAP, "sitemapindex": ListKind.INDEX, "": ListKind.TEXT}
 
 
-@dataclass(frozen=True, slots=True)
-class ListEntry:
+class ListEntry(Struct, frozen=True):
     """A URL in a list.
 
     date: the page's claimed last change.  change_interval: the claimed time between changes, from changefreq and
@@ -62,8 +62,7 @@ class ListEntry:
     is_list: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class UrlList:
+class UrlList(Struct, frozen=True):
     """A list that was read.
 
     kind: None for a body that is not a list, or that is rejected.  entries: distinct, in the list's order.
@@ -72,7 +71,7 @@ class UrlList:
     """
 
     kind: ListKind | None
-    entries: tuple[ListEntry, ...] = field(default=(), repr=False)
+    entries: tuple[ListEntry, ...] = ()
     finding: str = ""
     unusable: int = 0
     digest: bytes = b""
@@ -115,8 +114,7 @@ def _split_lines(chunks: Iterator[str]) -> Iterator[str]:
     yield pending.strip()
 
 
-@dataclass(slots=True)
-class _ListBuilder:
+class _ListBuilder(Struct):
     """The distinct entries read so far."""
 
     entries: dict[Url, ListEntry] = field(default_factory=dict)

@@ -1,8 +1,9 @@
 """XML and feeds (RSS 0.9 to 2.0, Atom) as text; for feeds, also the links, and the text without the file's metadata."""
 
-from dataclasses import dataclass, field
 from html.entities import html5
 from xml.parsers import expat
+
+from msgspec import Struct, field
 
 from crawler.core.http.urls import Url
 from crawler.core.page.document import Document, collapse_lines
@@ -46,8 +47,7 @@ def read_xml(source: str, *, url: Url) -> Document:
     return Document(reader.title, collapse_lines(reader.lines), main, tuple(entry.url for entry in entries))
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(Struct):
     """The state of the XML reader.
 
     names: the open elements, starting at the root.  main: the lines without metadata of the file.

@@ -8,10 +8,10 @@ optimizing autonomous text classification systems", SIGIR 1995.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import compress
 
 import numpy as np
+from msgspec import Struct
 
 from crawler.core.page.document import collapse_spaces
 from crawler.core.page.fingerprint import hash_text
@@ -37,8 +37,7 @@ _SHORT_LINK = re.compile(r"\x01([0-9]+)\x02\s*([^\w\s\x00-\x1f]{1,2})\s*\x10")
 MAX_SHARED_GAP = 2  # so many shared lines between chosen ones belong to them
 
 
-@dataclass(frozen=True, slots=True)
-class MainContent:
+class MainContent(Struct, frozen=True):
     """The choice of the lines that are the main content.
 
     lines: their numbers, in order.

@@ -6,7 +6,6 @@ It is in the same library as the compiled scan. Without that library, `score_pag
 import ctypes
 from array import array
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from struct import pack
@@ -14,6 +13,7 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from crawler.core.page import scan
@@ -116,8 +116,7 @@ class _Page(ctypes.Structure):
     )
 
 
-@dataclass(slots=True)
-class _Loaded:
+class _Loaded(Struct):
     """The library that the settings were passed to. is_usable: whether it reads a sample page as numpy does."""
 
     library: ctypes.CDLL | None = None

@@ -4,10 +4,10 @@ Each feature is a small integer, the number of a row in a table of weights. All 
 """
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from crawler.core.page.main_content.hints import (
@@ -92,8 +92,7 @@ TABLES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class LineFeatures:
+class LineFeatures(Struct, frozen=True):
     """The features of all lines of a page, with what later steps need.
 
     codes: one row per table, one column per line.  masks: the parts that each line is in, see `PART_BITS`.

@@ -4,9 +4,9 @@ compiled_scores.c computes the same in a fraction of the time.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from crawler.core.page.main_content.context import CONTEXT_TABLES, compute_context
 from crawler.core.page.main_content.features import TABLES, Floats, Ints, LineFeatures, compute_features
@@ -29,8 +29,7 @@ CONTEXT_OFFSETS = np.cumsum([0, *CONTEXT_TABLES.values()])[:-1, None]
 CONTEXT_TABLE_WEIGHTS[: len(CONTEXT_WEIGHTS[0])] += CONTEXT_INTERCEPT
 
 
-@dataclass(frozen=True, slots=True)
-class LineScores:
+class LineScores(Struct, frozen=True):
     """The scores of the lines of a page.
 
     likely: the probability of each line that it is content, from its own features.  chars: of each line.

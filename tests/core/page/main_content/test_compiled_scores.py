@@ -1,7 +1,6 @@
 """The compiled scores of lines are those that numpy computes, on any page."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from html import escape
 from importlib import import_module
 from itertools import product
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from selectolax.lexbor import LexborHTMLParser
 
 from crawler.core.page import compiled_scan
@@ -212,7 +212,7 @@ def test_lines_in_the_title_are_found(lines: list[str], title: str) -> None:
     ids=["empty", "tag", "parent", "negative", "end", "box", "chars", "nul", "flags", "lengths"],
 )
 def test_library_leaves_scans_of_another_form_to_numpy(changes: dict[str, object]) -> None:
-    scan = replace(scan_page("<p>x"), **changes)  # type: ignore[arg-type]
+    scan = replace(scan_page("<p>x"), **changes)
     assert score_compiled(scan, "") is None
 
 
