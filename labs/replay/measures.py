@@ -61,7 +61,7 @@ class Figures:
     stale: of the crawl.  by_budget, by_requests: its ratio to visits in turn, as many as the budget or as were made.
     rule: the ratio of the plain rule (labs/replay/rule.py) at the same budget with the same weights of pages.
     dead_links: share of requests for URLs that were never pages.  for_files: for robots.txt, sitemaps and feeds.
-    precision, recall: of the verdict `changed`, by the pages' own text.
+    precision, recall: of the verdict `changed`, by the pages' own text; see `verdicts`.
     report_error: mean absolute error of the reported freshness, week by week.
     """
 
