@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -74,7 +74,7 @@ class SiteHistory:
             raise UnreadableHistory(
                 f"{folder}/events.json is not in the format of labs/replay/history.py: {error!r}"
             ) from error
-        self._lines: dict[str, Lines] = {}
+        self._lines: dict[str, tuple[Lines, Lines]] = {}
         self._check(folder)
 
     def _check(self, folder: Path) -> None:
@@ -126,32 +126,38 @@ class SiteHistory:
         blob = self.blob_at(path, day)
         return None if blob is None else self._own_text(path, blob)
 
+    def own_targets(self, path: str, day: float) -> Lines:
+        """Return the targets of the page's own links and images at that time."""
+        blob = self.blob_at(path, day)
+        template = self._template[language(path)]
+        return () if blob is None else tuple(each for each in self._read(blob)[1] if each not in template)
+
     def _own_text(self, path: str, blob: str) -> str:
         """Return a page's lines without those of the template. White space, such as line ends, does not count."""
         template = self._template[language(path)]
-        return "".join(line for line in self.lines(blob) if line not in template).replace(" ", "")
+        return "".join(line for line in self._read(blob)[0] if line not in template).replace(" ", "")
 
-    def lines(self, blob: str) -> Lines:
-        """Return the lines of a page's visible text, in order."""
+    def _read(self, blob: str) -> tuple[Lines, Lines]:
+        """Return the lines of a page's visible text, and the targets of its links and images, in order."""
         if blob not in self._lines:
-            self._lines[blob] = lines_of(self.body(blob))
+            self._lines[blob] = read_page(self.body(blob))
         return self._lines[blob]
 
     @cached_property
     def _template(self) -> Mapping[str, frozenset[str]]:
-        """Return the lines of the template, by language: those that many pages share at any time."""
+        """Return the lines and targets of the template, by language: those that many pages share at any time."""
         found: defaultdict[str, set[str]] = defaultdict(set)
-        sharing: defaultdict[str, Counter[str]] = defaultdict(Counter)  # number of pages with each line
+        sharing: defaultdict[str, Counter[str]] = defaultdict(Counter)  # number of pages with each line or target
         there: dict[str, str] = {}
         events = [(at, path, blob) for path, states in self._states.items() if is_page(path) for at, blob in states]
         for _, edits in groupby(sorted(events, key=itemgetter(0)), key=itemgetter(0)):
             appeared: defaultdict[str, set[str]] = defaultdict(set)
             for _, path, blob in edits:
                 name = language(path)
-                sharing[name].subtract(set(self.lines(there.pop(path))) if path in there else ())
+                sharing[name].subtract({*chain(*self._read(there.pop(path)))} if path in there else ())
                 if blob is not None:
                     there[path] = blob
-                    lines = set(self.lines(blob))
+                    lines = {*chain(*self._read(blob))}
                     sharing[name].update(lines)
                     appeared[name] |= lines
             sizes = Counter(map(language, there))
@@ -215,17 +221,21 @@ def language(path: str) -> str:
     return found[1] if found else ""
 
 
-def lines_of(body: bytes) -> Lines:
-    """Return the lines of the visible text of an HTML page, in the charset that it declares."""
+def read_page(body: bytes) -> tuple[Lines, Lines]:
+    """Return the lines of the visible text of an HTML page, in the charset that it declares, and the targets of links.
+
+    The second contains images, too. Each target is marked by a space, so that it is never equal to a line.
+    """
     try:
         root = lxml.html.fromstring(XML_DECLARATION.sub(b"", body, count=1))  # with a declaration, lxml assumes UTF-8
     except lxml.etree.ParserError:  # an empty document
-        return ()
+        return (), ()
     lxml.etree.strip_elements(root, "script", "style", lxml.etree.Comment, with_tail=False)
     for link in root.xpath("//a[@hreflang][contains(@rel, 'alternate')]"):  # to the page in another language
         link.tail = link.tail if any(map(str.isalnum, link.tail or "")) else "\n"  # separators between such links
         link.drop_tree()
-    return tuple(_spaced(root.text_content().split("\n")))
+    targets = tuple(f" {each}" for each in root.xpath("//a/@href | //img/@src"))
+    return tuple(_spaced(root.text_content().split("\n"))), targets
 
 
 def _spaced(lines: Iterable[str]) -> Iterator[str]:

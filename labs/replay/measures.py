@@ -61,7 +61,7 @@ class Figures:
     stale: of the crawl.  by_budget, by_requests: its ratio to visits in turn, as many as the budget or as were made.
     rule: the ratio of the plain rule (labs/replay/rule.py) at the same budget with the same weights of pages.
     dead_links: share of requests for URLs that were never pages.  for_files: for robots.txt, sitemaps and feeds.
-    precision, recall: of the verdict `changed`, by the pages' own text.
+    precision, recall: of the verdict `changed`, by the pages' own text; see `verdicts`.
     report_error: mean absolute error of the reported freshness, week by week.
     """
 
@@ -251,14 +251,18 @@ def _delays(events: Sequence[tuple[float, float | None, float]]) -> Delays:
 def verdicts(history: SiteHistory, visits: Mapping[str, Sequence[Visit]]) -> tuple[float, float]:
     """Return precision and recall of `changed` between two visits of a URL, by whether the page's own text differs.
 
-    Text that was changed and changed back between two visits does not count, since no crawler could detect it.
+    Text that was changed and changed back between two visits does not count, since no crawler could detect it. Neither
+    do visits between which only the page's own links or images changed: recrawl reports these (docs/changes.md), but
+    not where other pages have the same edit.
     """
     counts: Counter[tuple[bool, bool]] = Counter()
     for url_path, seen in visits.items():
         for before, after in pairwise(seen):
             path = history.page_of(url_path, after.day)
             then, now = (None if path is None else history.own_text(path, visit.day) for visit in (before, after))
-            if then is not None and now is not None:
+            if path is None or then is None or now is None:
+                continue
+            if then != now or history.own_targets(path, before.day) == history.own_targets(path, after.day):
                 counts[then != now, after.change is Change.CHANGED] += 1
     hits = counts[True, True]
     return _ratio(hits, hits + counts[False, True]), _ratio(hits, hits + counts[True, False])

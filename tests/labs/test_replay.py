@@ -262,6 +262,19 @@ def test_reverted_change_between_two_visits_does_not_count(tmp_path: Path) -> No
     assert verdicts(history, visits) == (1.0, 1.0)
 
 
+def test_change_of_only_an_own_link_counts_neither_for_nor_against_the_crawler(tmp_path: Path) -> None:
+    def body(name: str, day: int) -> bytes:
+        own, menu = ("abbb"[day], "home" if day < 3 else "start")
+        return f"<p><a href=/{name}/{own}>more</a> <a href=/{menu}>Home</a>".encode()
+
+    pages = [(day, f"{name}.html", body(name, day)) for name in "acd" for day in range(4)]
+    history = written(tmp_path, pages, "")
+    seen = [Visit(0.5, Change.ADDED), Visit(1.5, Change.CHANGED), Visit(2.5, Change.UNCHANGED)]
+
+    assert verdicts(history, {"/a.html": seen}) == (1.0, 1.0)
+    assert verdicts(history, {"/a.html": [*seen, Visit(3.5, Change.CHANGED)]}) == (0.0, 1.0)  # only the menu differs
+
+
 def written(folder: Path, events: list[tuple[int, str, bytes]], other: str) -> SiteHistory:
     """Write a history of a.html, which changes, and of b.html, which does not."""
     (folder / "blobs").mkdir()

@@ -15,9 +15,9 @@ from crawler.core.change.boilerplate import NO_BOILERPLATE, Boilerplate, compute
 from crawler.core.change.edits import NO_EDITS, BoilerplateEdits, TemplateEdits
 from crawler.core.http.urls import PageKey
 from crawler.core.noise.noise import NO_VOLATILE_CONTENT, VolatileContent
-from crawler.core.noise.words import keep_newest
+from crawler.core.noise.words import Words, keep_newest, select_numbers
 from crawler.core.page.fingerprint import hash_text
-from crawler.core.page.outline import Block, BlockPair
+from crawler.core.page.outline import Block, BlockKind, BlockPair
 
 MAX_VARIANTS = 2048  # added or removed blocks of a domain's pages; the oldest are dropped first
 MAX_CHANGED_BLOCKS = 64  # of one visit; if more differ, the page was rewritten, and none is counted
@@ -65,6 +65,15 @@ class NoiseMask(Struct, frozen=True):
         """Return a key for a pair of an old and a new block. The same edit has the same key on all pages."""
         was, now = (block and self.compute_form(block) for block in sides)
         return hash_text(f"{was} {now}")
+
+    def select_numbers(self, block: Block | None) -> Words:
+        """Return the words of a block that contain a number, such as a price; () for a link or no block.
+
+        A number in the target of a link is an id or belongs to the host, such as 127.0.0.1:8080 in all internal links.
+        """
+        if block is None or block.kind is BlockKind.LINK:
+            return ()
+        return select_numbers(self.volatile.mask_words(block))
 
     def is_boilerplate(self, block: Block) -> bool:
         """Return whether a block is boilerplate now; see `Boilerplate.contains`."""

@@ -36,7 +36,7 @@ from crawler.core.noise.dates import learn_stamps
 from crawler.core.noise.noise import VolatileContent, trim_volatile
 from crawler.core.noise.relative_time import learn_relative_time
 from crawler.core.noise.second_fetch import count_changes, learn_from_second_fetch
-from crawler.core.noise.words import keep_newest, select_numbers
+from crawler.core.noise.words import keep_newest
 from crawler.core.page.outline import Block, BlockKind, BlockList, BlockPair, is_watched
 from crawler.core.page.snapshot import BlockForms
 
@@ -218,7 +218,7 @@ def _may_be_template_edit(sides: BlockPair, mask: NoiseMask, *, pages: tuple[Blo
     """
     if _is_link_target_change(sides):
         return True
-    old, new = (() if block is None else select_numbers(mask.volatile.mask_words(block)) for block in sides)
+    old, new = map(mask.select_numbers, sides)
     pairs = zip(sides, pages, strict=True)
     return old == new and any(block and _is_in_shared_list(block, page, mask) for block, page in pairs)
 

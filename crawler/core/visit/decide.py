@@ -23,7 +23,6 @@ from crawler.core.http.response import Fetched, NotModified, Response, Unreached
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.noise.noise import NO_VOLATILE_CONTENT
 from crawler.core.noise.second_fetch import find_hidden_blocks, needs_test
-from crawler.core.noise.words import select_numbers
 from crawler.core.page.fingerprint import compute_digest
 from crawler.core.page.outline import Block, get_left_out_hash
 from crawler.core.page.snapshot import HeaderFields, Parsed, Version, build_snapshot
@@ -121,8 +120,7 @@ def _drop_variants(diff: Difference, mask: NoiseMask, page: PageKey) -> Differen
         returns = [count_returns(mask.variants, compute_variant_key(page, mask.compute_form(block))) for block in sides]
         if not all(returns) or max(returns) < ENOUGH_RETURNS:
             return True
-        numbers = [select_numbers(mask.volatile.mask_words(block)) for block in sides]
-        return numbers[0] != (numbers[1] if len(sides) == 2 else ())
+        return mask.select_numbers(was) != mask.select_numbers(now)
 
     return diff.filter_pairs(is_no_variant)
 

@@ -1,5 +1,7 @@
 """Template edits: edits of blocks that only some pages share, such as the menu of one language."""
 
+import re
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -28,9 +30,9 @@ PAGES = 6  # per language
 class Site:
     """A site in two languages whose pages share all paths, with a mask after one visit of each page."""
 
-    def __init__(self) -> None:
+    def __init__(self, edit: Callable[[str], str] = str) -> None:
         self.mask, self.now = NO_MASK, NOON
-        self.bodies = {url(language, n): page(language, n) for n in range(PAGES) for language in MENUS}
+        self.bodies = {url(language, n): edit(page(language, n)) for n in range(PAGES) for language in MENUS}
         for at, body in self.bodies.items():
             self.mask = update_mask(
                 self.mask, Observation(compute_page_key(at), blocks(body, url=at), self.now, url=at)
@@ -63,6 +65,18 @@ def test_menu_edit_of_one_language_is_no_change_from_its_second_page_on(menu: st
 
     assert site.visit(url("fr", 0), page("fr", 0, menu=menu))
     assert not any(site.visit(url("fr", n), page("fr", n, menu=menu)) for n in range(1, PAGES))
+
+
+@pytest.mark.parametrize("origin", ["http://127.0.0.1:8080", "https://example.com/7"], ids=["address", "id"])
+def test_number_in_the_target_of_a_menu_entry_is_no_value(origin: str) -> None:
+    def with_links(body: str) -> str:
+        return re.sub(r"<li>(\w+)</li>", rf"<li><a href={origin}/\1>\1</a></li>", body)
+
+    site = Site(with_links)
+    menu = f"{MENUS['fr']} Aide"
+
+    assert site.visit(url("fr", 0), with_links(page("fr", 0, menu=menu)))
+    assert not any(site.visit(url("fr", n), with_links(page("fr", n, menu=menu))) for n in range(1, PAGES))
 
 
 def test_template_edit_is_reported_once_with_its_pages() -> None:

@@ -61,8 +61,9 @@ def test_words_that_returned_twice_are_a_variant() -> None:
     assert KNOWN_VARIANT in found[3:]
 
 
-def test_occasional_banner_is_a_variant_after_two_returns() -> None:
-    found = visit_all([A, "", A, "", A, "", A])
+@pytest.mark.parametrize("banner", [A, f"{A} <a href=/offers/7>here</a>"], ids=["text", "with a link"])
+def test_occasional_banner_is_a_variant_after_two_returns(banner: str) -> None:
+    found = visit_all([banner, "", banner, "", banner, "", banner])
 
     assert found[:3] == [NEWS] * 3
     assert NEWS not in found[3:]
