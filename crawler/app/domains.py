@@ -20,7 +20,7 @@ from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import get_authority
 from crawler.core.retention import has_same_retention
-from crawler.errors import BadInput
+from crawler.errors import BadInput, Conflict
 from crawler.format.values import format_when
 from crawler.plugins import require_policy
 from crawler.runtime.secrets import explain_missing
@@ -52,9 +52,11 @@ class AddResult:
 
     @property
     def new_domain(self) -> Domain:
-        """Return the newly registered domain. Raises BadInput with the error if there is none."""
-        if self.domain is None or not self.is_new:
+        """Return the newly registered domain. Raises BadInput with the error, and Conflict if it already existed."""
+        if self.domain is None:
             raise BadInput(self.error)
+        if not self.is_new:
+            raise Conflict(self.error)
         return self.domain
 
 

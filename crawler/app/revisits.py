@@ -1,5 +1,6 @@
 """Requested revisits: make pages due now, or record hints that they may have changed."""
 
+import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from crawler.app.status import Wait, find_wait
 from crawler.core.domain import Domain
 from crawler.core.freshness.signals import SOURCE_NAME, ChangeSignal
 from crawler.core.http.urls import Authority, Url, get_authority, get_path_and_query
-from crawler.errors import BadInput
+from crawler.errors import BadInput, StackFailed
 from crawler.format.values import format_count
 from crawler.runtime.stack import find_running_stack
 from crawler.settings import Settings
@@ -123,3 +124,11 @@ def start_recrawl(settings: Settings, domain: Domain, path: str) -> str | None:
     from crawler.runtime.prefect import runs  # noqa: PLC0415  prefect takes a second to import
 
     return runs.start_run(stack, "recrawl/recrawl", {"domain": domain.authority, "path": path}).url
+
+
+async def try_to_recrawl(db: AppDatabase, domain: Domain, path: str) -> str:
+    """Start a run as `start_recrawl` does; return its URL, or "" if no stack runs or it does not respond."""
+    try:
+        return await asyncio.to_thread(start_recrawl, db.settings, domain, path) or ""
+    except StackFailed:
+        return ""

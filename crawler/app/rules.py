@@ -9,7 +9,7 @@ from crawler.core.domain import Domain
 from crawler.core.page.selectors import View
 from crawler.core.page_rules import PageRule
 from crawler.core.rendering.memory import RenderMode
-from crawler.errors import BadInput
+from crawler.errors import BadInput, NotFound
 from crawler.store import domains
 from crawler.store.domain_rows import count_limited_pages
 
@@ -48,12 +48,12 @@ async def add_rule(db: AppDatabase, domain: Domain, rule: PageRule, *, first: bo
 
 
 async def remove_rule(db: AppDatabase, domain: Domain, pattern: str, *, at: datetime) -> Domain:
-    """Remove the rule with this pattern; return the changed domain. Raises BadInput if there is none."""
+    """Remove the rule with this pattern; return the changed domain. Raises NotFound if there is none."""
     before = domain.settings.rules
     after = tuple(rule for rule in before if rule.pattern != pattern)
     if len(after) == len(before):
         patterns = ", ".join(rule.pattern for rule in before) or "none"
-        raise BadInput(f"there is no rule for {pattern}; the existing patterns are: {patterns}")
+        raise NotFound(f"there is no rule for {pattern}; the existing patterns are: {patterns}")
     return await _set_rules(db, domain, after, at=at)
 
 
