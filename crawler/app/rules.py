@@ -1,8 +1,9 @@
 """Rules of domains: settings for the pages that match a pattern."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any
 
 from crawler.app.database import AppDatabase
 from crawler.core.domain import Domain
@@ -61,7 +62,17 @@ async def _set_rules(db: AppDatabase, domain: Domain, rules: tuple[PageRule, ...
     return await domains.change_settings(db, domain, replace(domain.settings, rules=rules), at=at)
 
 
-def describe_rule(rule: PageRule) -> dict[str, object]:
+def parse_rule(document: Mapping[str, Any]) -> PageRule:
+    """Return the rule of a document as `describe_rule` returns it. Raises BadInput for invalid values."""
+    values = {name: document[name] for name in ("pattern", "weight", "once", "max_pages", "render")}
+    for name in ("min_interval", "max_interval"):
+        seconds = document[f"{name}_seconds"]
+        values[name] = None if seconds is None else timedelta(seconds=seconds)
+    view = {name: tuple(document[name]) for name in ("ignore", "watch", "ignore_text")}
+    return make_rule(lambda: PageRule(**values, view=View(**view)))
+
+
+def describe_rule(rule: PageRule) -> dict[str, Any]:
     """Return a rule for JSON."""
     return {
         "pattern": rule.pattern,

@@ -64,6 +64,7 @@ class KeptResponses:
     def _open(self) -> Iterator[sqlite3.Connection]:
         """Open the file in a transaction, which ends with the block."""
         file = ensure_private_folder(self.home, "run") / "kept-responses.sqlite"
+        file.touch(mode=0o600)
         with closing(sqlite3.connect(file, timeout=WAIT_SECONDS)) as connection, connection:
             connection.execute(CREATE)
             yield connection

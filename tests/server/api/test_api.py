@@ -20,7 +20,7 @@ from crawler.errors import BadInput
 from crawler.export.sqlite_index import is_searchable, search
 from crawler.runtime.keys.api_tokens import create_token, find_token, list_tokens, revoke_token
 from crawler.runtime.machine import get_search_file
-from crawler.server.api.app import RateLimit
+from crawler.server.api.gate import RateLimit
 from tests.commands import Recrawl, Site
 from tests.patience import PATIENCE_S
 from tests.server.conftest import Seen, Visitor, crawl_three_pages
