@@ -54,7 +54,9 @@ class Client:
             for method, described in methods.items()
         }
 
-    def send(self, operation: str, body: object = None, headers: Mapping[str, str] = {}, **parameters: object) -> Seen:
+    def send(
+        self, operation: str, body: object = None, headers: Mapping[str, str] = {}, /, **parameters: object
+    ) -> Seen:
         """Send a request for an operation as the document describes it."""
         about = self.operations[operation]
         assert parameters.keys() <= about.parameters.keys(), "the document has no such parameter"
@@ -69,9 +71,10 @@ class Client:
         if about.has_body:
             given["Content-Type"] = "application/json"
         content = json.dumps(body).encode() if about.has_body else b""
-        return self.visitor.ask(about.method, f"{path}?{urlencode(query)}" if query else path, content, given | headers)
+        address = f"{path}?{urlencode(query)}" if query else path
+        return self.visitor.ask(about.method, address, content, {**given, **headers})
 
-    def call(self, operation: str, body: object = None, **parameters: object) -> Any:
+    def call(self, operation: str, body: object = None, /, **parameters: object) -> Any:
         """Call an operation that succeeds, and return its document."""
         about = self.operations[operation]
         if about.has_body:

@@ -41,8 +41,22 @@ def test_invalid_bodies_name_the_field(registered: Client) -> None:
         ("add_domain", {"url": URL}, {}, 409, "url", "is already registered"),
         ("change_domain", {}, {"domain": "nowhere.test"}, 404, None, "is not registered"),
         ("change_domain", {"settings": {"speed": 1}}, {"domain": "a.test"}, 422, "settings.speed", "not a setting"),
-        ("change_domain", {"settings": {"delay_seconds": "x"}}, {"domain": "a.test"}, 422, "settings.delay_seconds", ""),
-        ("change_domain", {"settings": {"budget_per_day": -1}}, {"domain": "a.test"}, 422, "settings.budget_per_day", ""),
+        (
+            "change_domain",
+            {"settings": {"delay_seconds": "x"}},
+            {"domain": "a.test"},
+            422,
+            "settings.delay_seconds",
+            "",
+        ),
+        (
+            "change_domain",
+            {"settings": {"budget_per_day": -1}},
+            {"domain": "a.test"},
+            422,
+            "settings.budget_per_day",
+            "",
+        ),
         ("change_domain", {"settings": {"cookies": 1}}, {"domain": "a.test"}, 422, "settings.cookies", "true or false"),
         ("change_domain", {"settings": {"include": ["x"]}}, {"domain": "a.test"}, 422, "settings", "must begin with"),
         ("change_domain", {"paused": "maybe"}, {"domain": "a.test"}, 422, "paused", ""),
@@ -162,10 +176,14 @@ def test_files_of_earlier_tokens_are_read_as_tokens_that_read(
 ) -> None:
     token = recrawl("tokens", "add", "old").out.strip()
     file = tmp_path / "run" / "api-tokens.json"
-    file.write_text(json.dumps([{k: v for k, v in each.items() if k != "scopes"} for each in json.loads(file.read_text())]))
+    file.write_text(
+        json.dumps([{k: v for k, v in each.items() if k != "scopes"} for each in json.loads(file.read_text())])
+    )
 
     assert Client(anonymous, token).send("list_domains").status == 200
     assert Client(anonymous, token).send("recrawl", {"target": "a.test"}).status == 403
     assert [each["scopes"] for each in recrawl("tokens", "list", "--json").json["tokens"]] == [["read"]]
     assert "read" in recrawl("tokens", "list").out
-    assert "'write' is not a scope: use read, crawl, admin" in recrawl("tokens", "add", "x", "--scope", "write").complaint
+    assert (
+        "'write' is not a scope: use read, crawl, admin" in recrawl("tokens", "add", "x", "--scope", "write").complaint
+    )
