@@ -278,7 +278,7 @@ async def set_paused(db: AppDatabase, names: Sequence[str], *, paused: bool) -> 
     selected = [await get_domain(db, name) for name in names]
     for domain in selected:
         await domains.set_paused(db, domain, paused=paused)
-    return selected
+    return [replace(domain, paused=paused) for domain in selected]
 
 
 async def remove_domains(db: AppDatabase, names: Sequence[str]) -> list[Domain]:

@@ -110,6 +110,15 @@ def make_patch(values: Mapping[str, Any]) -> SettingsPatch:
     return SettingsPatch({name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
 
 
+def make_changed_patch(domain_settings: DomainSettings) -> SettingsPatch:
+    """Return a patch of the values that differ from the defaults. Raises BadInput for rules, which are no setting."""
+    if domain_settings.rules:
+        raise BadInput("rules are not given with the settings of a new domain: add them afterwards", field="rules")
+    defaults, values = DomainSettings(), {each.name: get_value(domain_settings, each) for each in SETTINGS}
+    changed = {name: value for name, value in values.items() if value != get_value(defaults, BY_NAME[name])}
+    return SettingsPatch(changed)
+
+
 def parse_field(setting: Setting, text: str) -> Any:
     """Parse the value of a setting in a form. Raises BadInput, with the label of the field."""
     try:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -44,6 +44,7 @@ RETRY_SECONDS = 2  # before the next attempt while the database is unavailable
 class SubscriptionRequest:
     """A subscription as the user gave it.
 
+    kinds: kinds of changes, separated by commas.
     conditions: the value of each ConditionKind; None if not given.
     place: the selector of the element to check.
     quiet, zone: quiet hours such as 22-07, and their time zone.
@@ -51,16 +52,16 @@ class SubscriptionRequest:
     """
 
     target: str
-    domain: str | None
-    pattern: str | None
-    kinds: str | None
-    conditions: Mapping[str, str | float | None]
-    place: str | None
-    digest: str | None
-    quiet: str | None
-    zone: str | None
-    secret: str | None
-    allow_private: bool
+    domain: str | None = None
+    pattern: str | None = None
+    kinds: str | None = None
+    conditions: Mapping[str, str | float | None] = field(default_factory=dict)
+    place: str | None = None
+    digest: str | None = None
+    quiet: str | None = None
+    zone: str | None = None
+    secret: str | None = None
+    allow_private: bool = False
     may_run_commands: bool = False
 
 

@@ -311,10 +311,8 @@ class WritingApi(Api):
 
     async def add_subscription(self, *, body: SubscriptionBody) -> SubscriptionState:
         """Add a subscription: notify its target of changes from now on."""
-        request = SubscriptionRequest(**(EMPTY_REQUEST | body.list_given()))
-        return notifications.describe_subscription(
-            await notifications.subscribe(self.db, request, at=self.now()),
-        )
+        request = SubscriptionRequest(**body.list_given())
+        return notifications.describe_subscription(await notifications.subscribe(self.db, request, at=self.now()))
 
     async def change_subscription(self, *, number: Number, body: SubscriptionChanges) -> SubscriptionState:
         """Change a subscription, pause it or resume it."""
@@ -345,10 +343,3 @@ class WritingApi(Api):
         """Delete a dead letter."""
         if not await notifications.discard_letters(self.db, [number], at=self.now()):
             raise NotFound(f"there is no dead letter {number}")
-
-
-EMPTY_REQUEST: dict[str, Any] = {
-    **dict.fromkeys(("domain", "pattern", "kinds", "place", "digest", "quiet", "zone", "secret")),
-    "conditions": {},
-    "allow_private": False,
-}
