@@ -16,13 +16,13 @@ from crawler.app.changes import ALL_KINDS, ChangeFilter, FeedItem, read_changes_
 from crawler.app.delivery import notifications
 from crawler.app.delivery.exports import SearchHit, require_words, search_index
 from crawler.app.delivery.notifications import SubscriptionState
-from crawler.app.domains import DomainStatus, describe_domain, inspect_domain
+from crawler.app.domains import Domain, DomainStatus, describe_domain, inspect_domain
 from crawler.app.explain import explain_for_json
 from crawler.app.pages import PageKey, PageVersion, State, Url
 from crawler.app.registration import find_domains, get_domain
 from crawler.app.reports import ANY_AGE, AppDatabase, DomainReport, measure_freshness
 from crawler.app.settings import build_settings_schema
-from crawler.app.status import WaitReason, format_wait
+from crawler.app.status import Wait, WaitReason, format_wait
 from crawler.format.kinds import parse_kinds
 
 MAX_CHANGES, MAX_PAGES, MAX_TEXTS, MAX_VERSIONS, MAX_HITS, MAX_REPORTS = 1000, 500, 50, 500, 50, 50
@@ -182,6 +182,13 @@ def build_row(kind: type[T], source: object, **overrides: object) -> T:
     return kind(**{name: overrides[name] if name in overrides else getattr(source, name) for name in names})
 
 
+def describe_wait(domain: Domain, wait: Wait | None, *, now: datetime) -> WaitDocument | None:
+    """Return why a domain is not being fetched now; None if it is."""
+    if wait is None:
+        return None
+    return build_row(WaitDocument, wait, sentence=f"{domain.authority} {format_wait(wait, domain, now=now)}")
+
+
 def _build_text_query(description: str) -> Any:
     return Query(max_length=8192, description=description)
 
@@ -224,10 +231,7 @@ class Api:
         now, details = self.now(), await inspect_domain(self.db, domain)
         described: dict[str, Any] = describe_domain(details.domain)
         rule_documents = [RuleDocument(**rule) for rule in described["settings"].pop("rules")]
-        wait = None
-        if details.wait is not None:
-            sentence = f"{details.domain.authority} {format_wait(details.wait, details.domain, now=now)}"
-            wait = build_row(WaitDocument, details.wait, sentence=sentence)
+        wait = describe_wait(details.domain, details.wait, now=now)
         storage = build_row(StorageDocument, details.storage)
         return DomainDocument(**described, rules=rule_documents, status=details.status, wait=wait, storage=storage)
 

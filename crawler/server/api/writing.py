@@ -14,7 +14,6 @@ from crawler.app.delivery import notifications
 from crawler.app.delivery.notifications import SubscriptionRequest, SubscriptionState
 from crawler.app.registration import get_domain, parse_typed_url
 from crawler.app.settings import MAX_FACTOR, MAX_SECONDS, parse_document
-from crawler.app.status import Wait
 from crawler.errors import NotFound, name_field
 from crawler.server.api.endpoints import (
     MAX_CURSOR,
@@ -25,7 +24,9 @@ from crawler.server.api.endpoints import (
     Number,
     RuleDocument,
     SettingsDocument,
+    WaitDocument,
     build_row,
+    describe_wait,
 )
 
 MAX_IMPORT_SECONDS = 60.0  # after this, an import starts no further domains
@@ -209,7 +210,7 @@ class RecrawlDocument:
     url: str
     pages: int
     run: str | None
-    wait: Wait | None
+    wait: WaitDocument | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +294,8 @@ class WritingApi(Api):
         with name_field("target"):
             result = await revisits.request_refresh(self.db, body.target)
         run = await revisits.try_to_recrawl(self.db, result.domain, result.url)
-        return build_row(RecrawlDocument, result, domain=result.domain.authority, run=run or None)
+        wait = describe_wait(result.domain, result.wait, now=self.now())
+        return build_row(RecrawlDocument, result, domain=result.domain.authority, run=run or None, wait=wait)
 
     async def add_hints(self, *, body: HintsBody) -> revisits.HintResult:
         """Report that pages may have changed, without forcing a fetch. The accuracy of each source is measured."""
