@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from crawler.app.database import AppDatabase
@@ -69,12 +69,14 @@ class RefreshResult:
     """The result of a refresh. url, pages: a page, or a URL prefix with * at its end, and how many pages that is.
 
     wait: why the pages are not fetched now; None if a worker fetches them immediately.
+    run_url: the address of the run of the local stack that fetches them, or empty.
     """
 
     domain: Domain
     url: str
     pages: int
     wait: Wait | None = None
+    run_url: str = ""
 
     @property
     def command(self) -> str:
@@ -110,6 +112,12 @@ async def request_refresh(db: AppDatabase, name: str, *, path: str = "", at: dat
         raise BadInput(f"{url} is not a page that may be fetched: recrawl explain {url} says why; {prefix_hint}")
     wait = await find_wait(db, domain, at=instant)
     return RefreshResult(domain, f"{url}*" if is_prefix else url, pages, wait)
+
+
+async def recrawl(db: AppDatabase, name: str, *, path: str = "") -> RefreshResult:
+    """Make pages due as `request_refresh` does, and start a run that fetches them if a local stack runs."""
+    result = await request_refresh(db, name, path=path)
+    return replace(result, run_url=await try_to_recrawl(db, result.domain, result.url))
 
 
 def start_recrawl(settings: Settings, domain: Domain, path: str) -> str | None:

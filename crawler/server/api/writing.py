@@ -292,10 +292,9 @@ class WritingApi(Api):
     async def recrawl(self, *, body: RecrawlBody) -> RecrawlDocument:
         """Make a domain, a page or the pages with a URL prefix due now. A running local stack fetches them at once."""
         with name_field("target"):
-            result = await revisits.request_refresh(self.db, body.target)
-        run = await revisits.try_to_recrawl(self.db, result.domain, result.url)
+            result = await revisits.recrawl(self.db, body.target)
         wait = describe_wait(result.domain, result.wait, now=self.now())
-        return build_row(RecrawlDocument, result, domain=result.domain.authority, run=run or None, wait=wait)
+        return build_row(RecrawlDocument, result, domain=result.domain.authority, run=result.run_url or None, wait=wait)
 
     async def add_hints(self, *, body: HintsBody) -> revisits.HintResult:
         """Report that pages may have changed, without forcing a fetch. The accuracy of each source is measured."""

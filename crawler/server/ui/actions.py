@@ -11,8 +11,7 @@ from crawler.app.blocks import BlockPickRequest, PickAction, make_pick_rule
 from crawler.app.database import AppDatabase
 from crawler.app.domains import Domain
 from crawler.app.registration import get_domain, parse_typed_url
-from crawler.app.revisits import Url, try_to_recrawl
-from crawler.app.revisits import request_refresh as refresh_pages
+from crawler.app.revisits import Url, recrawl, try_to_recrawl
 from crawler.app.settings import BY_NAME, SettingKind, SettingsPatch, get_option_name, parse_field
 from crawler.app.status import format_wait
 from crawler.errors import BadInput
@@ -105,15 +104,14 @@ async def set_paused(db: AppDatabase, form: Form, _at: datetime, *, paused: bool
 async def refresh(db: AppDatabase, form: Form, _at: datetime) -> Outcome:
     """Make the pages of a path due now. Raises BadInput."""
     domain = await find_domain(db, form.get("name", ""))
-    refreshed = await refresh_pages(db, domain.authority, path=form.get("what", ""))
-    run_url = await try_to_recrawl(db, domain, refreshed.url)
+    refreshed = await recrawl(db, domain.authority, path=form.get("what", ""))
     what = f"{refreshed.subject} due now"
     then = f"no local stack is running, so run {refreshed.command} or recrawl up"
     if refreshed.wait is not None and refreshed.wait.reason.is_obstacle:
         then = f"they have to wait: {domain.authority} {format_wait(refreshed.wait, domain, now=datetime.now(UTC))}"
-    elif run_url:
+    elif refreshed.run_url:
         then = "the local stack fetches them"
-    return Outcome(f"{what}; {then}.", domain, run_url=run_url, next_page=get_previous_page(form))
+    return Outcome(f"{what}; {then}.", domain, run_url=refreshed.run_url, next_page=get_previous_page(form))
 
 
 async def make_rule(db: AppDatabase, form: Form, at: datetime) -> Outcome:

@@ -1,14 +1,17 @@
 """Errors of requests that change something, idempotency keys, and what a token must not do."""
 
 import json
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from crawler.runtime.kept_responses import LIFETIME, MAX_TOTAL_BYTES, KeptResponse, KeptResponses
-from tests.commands import Recrawl
+from tests.commands import Recrawl, Site
+from tests.patience import PATIENCE_S
 from tests.server.api.client import Client
 from tests.server.api.test_every_endpoint import client
 from tests.server.conftest import Seen, Visitor
@@ -148,6 +151,23 @@ def test_same_idempotency_key_gets_the_first_response(registered: Client) -> Non
     assert len(registered.call("list_subscriptions")["items"]) == 2
     for bad in ("", "x" * 256):
         assert problem(registered.send("recrawl", {"target": "a.test"}, {"Idempotency-Key": bad}))[0] == 400
+
+
+def test_request_with_a_running_key_is_rejected(client: Client, site: Site, recrawl: Recrawl) -> None:
+    client.call("add_domain", {"url": site.url, "settings": {"allow_private": True, "delay_seconds": 0}})
+    key, body, seen = {"Idempotency-Key": "1"}, {"url": site.url}, list[Seen]()
+    thread = Thread(target=lambda: seen.append(client.send("try_page", body, key)))
+    with site.gate:
+        asked = len(site.asked)
+        thread.start()
+        deadline = time.monotonic() + PATIENCE_S
+        while len(site.asked) == asked and time.monotonic() < deadline:
+            time.sleep(0.01)
+        running = client.send("try_page", body, key)
+    thread.join(PATIENCE_S)
+
+    assert (problem(running)[0], running.headers["retry-after"], seen[0].status) == (409, "5", 200)
+    assert client.send("try_page", body, key).text == seen[0].text
 
 
 def test_error_is_not_kept_for_its_key(registered: Client) -> None:
