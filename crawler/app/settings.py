@@ -239,15 +239,15 @@ _SCHEMAS: dict[SettingKind, dict[str, Any]] = {
 }
 
 
-def build_settings_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the documents that `parse_document` accepts and `describe_settings` returns."""
+def build_settings_schema(*, is_change: bool) -> dict[str, Any]:
+    """Return the JSON Schema of the documents that `parse_document` accepts, or that `describe_settings` returns."""
     keys = {f"--{get_option_name(setting)}": setting.key for setting in SETTINGS}
     properties = {}
     for setting, default in zip(SETTINGS, describe_settings(DomainSettings()).values(), strict=True):
         schema = dict(_SCHEMAS[setting.kind])
         if setting.kind in {SettingKind.COUNT, SettingKind.NUMBER}:
             schema |= {"minimum": setting.min_value, "maximum": setting.max_value}
-        if default is None:  # null also resets the other settings, but is never returned
+        if is_change or default is None:
             schema["type"] = [schema["type"], "null"]
         text = _OPTION.sub(lambda match: keys.get(match[0], match[0]), setting.help.replace(" Can be repeated.", ""))
         properties[setting.key] = {**schema, "description": text, "default": default}

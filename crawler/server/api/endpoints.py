@@ -95,7 +95,7 @@ class StorageDocument:
     is_exact: bool
 
 
-SettingsDocument = Annotated[dict[str, Any], WithJsonSchema(build_settings_schema())]
+SettingsDocument = Annotated[dict[str, Any], WithJsonSchema(build_settings_schema(is_change=False))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import Query
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
 from crawler.app import domains, imports, revisits, rules, try_page
 from crawler.app.changes import EventKind
 from crawler.app.delivery import notifications
 from crawler.app.delivery.notifications import SubscriptionRequest, SubscriptionState
 from crawler.app.registration import get_domain, parse_typed_url
-from crawler.app.settings import MAX_FACTOR, MAX_SECONDS, parse_document
+from crawler.app.settings import MAX_FACTOR, MAX_SECONDS, build_settings_schema, parse_document
 from crawler.errors import NotFound, name_field
 from crawler.server.api.endpoints import (
     MAX_CURSOR,
@@ -23,7 +23,6 @@ from crawler.server.api.endpoints import (
     DomainName,
     Number,
     RuleDocument,
-    SettingsDocument,
     WaitDocument,
     build_row,
     describe_wait,
@@ -33,7 +32,11 @@ MAX_IMPORT_SECONDS = 60.0  # after this, an import starts no further domains
 MAX_TEXTS = 50  # of one kind in a rule
 Text = Annotated[str, Field(max_length=8192)]
 Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
-DOCUMENT = Field(description="The settings to change; null restores the default. A list replaces the existing one.")
+SettingsChanges = Annotated[
+    dict[str, Any],
+    Field(description="The settings to change; null restores the default. A list replaces the existing one."),
+    WithJsonSchema(build_settings_schema(is_change=True)),
+]
 
 
 class Body(BaseModel):
@@ -46,14 +49,14 @@ class DomainBody(Body):
     """A domain to register. offline: do not request its root page first."""
 
     url: Text
-    settings: Annotated[SettingsDocument, DOCUMENT] = {}
+    settings: SettingsChanges = {}
     offline: bool = False
 
 
 class DomainChanges(Body):
     """Changes of a domain. What is missing stays unchanged."""
 
-    settings: Annotated[SettingsDocument, DOCUMENT] = {}
+    settings: SettingsChanges = {}
     paused: bool | None = None
 
 
@@ -80,7 +83,7 @@ class ImportBody(Body):
     """
 
     text: str
-    settings: Annotated[SettingsDocument, DOCUMENT] = {}
+    settings: SettingsChanges = {}
     offline: bool = False
 
 

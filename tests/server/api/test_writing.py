@@ -90,6 +90,29 @@ def test_invalid_bodies_name_the_field(registered: Client) -> None:
         assert (found[:2], words in found[2]) == ((status, field), True), (operation, body, found)
 
 
+def test_a_change_replaces_lists_and_null_restores_defaults(registered: Client) -> None:
+    def change(**settings: object) -> dict[str, Any]:
+        changed: dict[str, Any] = registered.call("change_domain", {"settings": settings}, domain="a.test")["settings"]
+        return {name: changed[name] for name in settings}
+
+    assert change(seeds=[f"{URL}one", "/two"], max_age_seconds=3600)["seeds"] == [f"{URL}one", f"{URL}two"]
+    assert change(seeds=["/three"]) == {"seeds": [f"{URL}three"]}
+    assert change(target_freshness=0.95, max_age_seconds=None) == {"target_freshness": 0.95, "max_age_seconds": None}
+    assert change(seeds=None, target_freshness=None, order="mixed") == {
+        "seeds": [],
+        "target_freshness": None,
+        "order": "mixed",
+    }
+    assert change(keep_daily_seconds=86400, cookies=True, quota=10**9, language="de", include=["/a", "/b"]) == {
+        "keep_daily_seconds": 86400,
+        "cookies": True,
+        "quota": 10**9,
+        "language": "de",
+        "include": ["/a", "/b"],
+    }
+    assert change(cookies=None, language="", include=[]) == {"cookies": False, "language": "", "include": []}
+
+
 def test_bodies_are_json_of_bounded_size(registered: Client, anonymous: Visitor) -> None:
     headers = {"Authorization": f"Bearer {registered.token}", "Content-Type": "application/json"}
 
