@@ -195,7 +195,7 @@ def build_openapi_document(app: FastAPI) -> dict[str, Any]:
         return node | {"required": list(node["properties"])} if is_returned else node
 
     document: dict[str, Any] = json.loads(json.dumps(app.openapi()), object_hook=adapt_schema)
-    examples: dict[str, dict[str, Any]] = json.loads(EXAMPLES.read_bytes()) if EXAMPLES.exists() else {}
+    examples: dict[str, dict[str, Any]] = json.loads(EXAMPLES.read_bytes())
     for path in document["paths"].values():
         for method, operation in path.items():
             example = examples.get(operation["operationId"], {})
@@ -207,8 +207,8 @@ def build_openapi_document(app: FastAPI) -> dict[str, Any]:
             (status, success), *_ = operation["responses"].items()
             if "response" in example:
                 success["content"]["application/json"]["example"] = example["response"]
-            statuses = RESPONSES.keys() - (set() if "requestBody" in operation else OF_BODIES)
-            errors = {each: {"$ref": f"#/components/responses/{each}"} for each in RESPONSES if each in statuses}
+            statuses = [each for each in RESPONSES if method in {"post", "patch"} or each not in OF_BODIES]
+            errors = {each: {"$ref": f"#/components/responses/{each}"} for each in statuses}
             operation["responses"] = {status: success, **errors}
             if method == "post":
                 operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
