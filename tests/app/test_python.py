@@ -141,7 +141,7 @@ def test_domains_rules_and_subscriptions_are_managed(database_url: str, orchard:
         assert app.explain(f"{orchard.url}/pears.html")["tracked"]
         assert app.try_page(f"{orchard.url}/pears.html")["change"] == "unchanged"
         assert app.hint(f"{orchard.url}/pears.html").accepted == {name: 1}
-        hook = app.subscribe(SubscriptionRequest("http://127.0.0.1:9/hook", domain=name, allow_private=True))
+        hook = app.subscribe(SubscriptionRequest(target="http://127.0.0.1:9/hook", domain=name, allow_private=True))
         assert app.change_subscription(hook.number, digest="1h", kinds="gone").kinds == ["gone"]
         assert app.pause_subscription(hook.number).paused_at is not None
         assert app.resume_subscription(hook.number).paused_at is None
