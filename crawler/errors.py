@@ -1,12 +1,37 @@
 """Exceptions for failures of recrawl itself. Failures of websites are values, never exceptions."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class CrawlerError(Exception):
     """An error that the user can fix. The message says in one line what happened and what to do next."""
 
 
 class BadInput(CrawlerError):
-    """Input that cannot be used: a URL, a pattern, an instant, an unknown domain."""
+    """Input that cannot be used: a URL, a pattern, an instant. field: the name of the field in a document, if known."""
+
+    def __init__(self, message: str, *, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class NotFound(BadInput):
+    """The name or number of something that does not exist, such as a domain that is not registered."""
+
+
+class Conflict(BadInput):
+    """A request that does not fit the current state, such as a second registration of a domain."""
+
+
+@contextmanager
+def name_field(field: str) -> Iterator[None]:
+    """Add the name of the field to a BadInput that the block raises, unless it has one."""
+    try:
+        yield
+    except BadInput as error:
+        error.field = error.field or field
+        raise
 
 
 class PluginBroken(CrawlerError):

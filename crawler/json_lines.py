@@ -53,6 +53,11 @@ def get_field_values(value: "DataclassInstance | Struct") -> dict[str, object]:
     return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.repr}
 
 
+def pick_fields(value: object, *names: str) -> dict[str, object]:
+    """Return the named fields of a value, for a JSON document."""
+    return {name: getattr(value, name) for name in names}
+
+
 def format_json_line(event: str, *, level: str = "info", at: datetime | None = None, **facts: object) -> str:
     """Format one event as a JSON line. at: when it happened; None for now."""
     document = {"at": (at or datetime.now(UTC)).isoformat(), "level": level, "event": event, **facts}

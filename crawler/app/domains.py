@@ -1,6 +1,7 @@
 """Domains: add, list, describe, change, pause and remove them."""
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import get_authority
 from crawler.core.retention import has_same_retention
-from crawler.errors import BadInput
+from crawler.errors import BadInput, Conflict
 from crawler.format.values import format_when
 from crawler.plugins import require_policy
 from crawler.runtime.secrets import explain_missing
@@ -54,9 +55,11 @@ class AddResult:
 
     @property
     def new_domain(self) -> Domain:
-        """Return the newly registered domain. Raises BadInput with the error if there is none."""
-        if self.domain is None or not self.is_new:
+        """Return the newly registered domain. Raises BadInput with the error, and Conflict if it already existed."""
+        if self.domain is None:
             raise BadInput(self.error)
+        if not self.is_new:
+            raise Conflict(self.error)
         return self.domain
 
 
@@ -278,7 +281,7 @@ async def set_paused(db: AppDatabase, names: Sequence[str], *, paused: bool) -> 
     selected = [await get_domain(db, name) for name in names]
     for domain in selected:
         await domains.set_paused(db, domain, paused=paused)
-    return selected
+    return [dataclasses.replace(domain, paused=paused) for domain in selected]
 
 
 async def remove_domains(db: AppDatabase, names: Sequence[str]) -> list[Domain]:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from crawler.app.database import AppDatabase
 from crawler.app.registration import format_not_registered, parse_typed_url, require_after_last_visit
+from crawler.app.rules import describe_rule
 from crawler.app.status import format_page_wait
 from crawler.core.change.explain import explain_blocks
 from crawler.core.domain import Domain
@@ -19,6 +20,8 @@ from crawler.core.visit.visit import State
 from crawler.engine.parsing.parser_pool import DomainParser, ParserPool
 from crawler.format import explanation as words
 from crawler.format.explanation import format_change_rate, format_exclusion, format_scripts
+from crawler.format.trust import describe_trust, format_conditional_request
+from crawler.json_lines import get_field_values, pick_fields
 from crawler.planner.page_value import Due, compute_chance_unchanged, compute_due, compute_visit_value
 from crawler.plugins import add_plugin_defaults, load_plugins
 from crawler.settings import Settings
@@ -79,6 +82,14 @@ async def explain_url(db: AppDatabase, text: str, *, at: datetime | None) -> Url
     if at is not None:
         await require_after_last_visit(db, [domain], at)
     return await explain_page(db, domain, url, at=at or datetime.now(UTC))
+
+
+async def explain_for_json(db: AppDatabase, text: str, *, at: datetime | None = None) -> dict[str, object]:
+    """Return all that is known about the URL that a user typed, for JSON. at: as in `explain_url`. Raises BadInput."""
+    explanation = await explain_url(db, text, at=at)
+    if isinstance(explanation, UnknownUrl) or explanation.known.page is None:
+        return describe_untracked(explanation)
+    return describe_explanation(explanation, explanation.known.page, await explain_details(db, explanation))
 
 
 async def explain_page(db: AppDatabase, domain: Domain, url: Url, *, at: datetime) -> UrlExplanation:
@@ -185,3 +196,47 @@ async def _read_compared_content(db: AppDatabase, domain: Domain, page: PageFact
         words=sum(len(block.masked) for block in blocks if not block.is_whole),
         last_change=await report.read_last_change(db, domain, page.url),
     )
+
+
+def format_next_request(page: PageFacts, known: Explanation) -> str:
+    """Return how the next visit of a page requests it."""
+    about = {"by_head": known.uses_head, "validator_check": known.is_validator_check}
+    return format_conditional_request(
+        page.validators, known.trust, template=page.template, suspected=known.suspected, **about
+    )
+
+
+def describe_untracked(explanation: UrlExplanation | UnknownUrl) -> dict[str, object]:
+    """Return the explanation of a URL that is not a page for JSON."""
+    if isinstance(explanation, UnknownUrl):
+        reason, links = explanation.reason, {"links": 0, "linking_pages": ()}
+    else:
+        reason, links = explanation.untracked, pick_fields(explanation.known, "links", "linking_pages")
+    return {"url": explanation.url, "tracked": False, "reason": reason, **links}
+
+
+def describe_explanation(about: UrlExplanation, page: PageFacts, details: PageDetails) -> dict[str, object]:
+    """Return the explanation of a page for JSON."""
+    domain, stored = about.domain, about.known
+    rates = {"rate_per_day": page.rate_estimate.rate_per_day, "rate_per_day_90": about.rate_interval}
+    return {
+        "url": page.url,
+        "tracked": True,
+        "domain": domain.authority,
+        "next": about.next,
+        **pick_fields(stored, "at", "waiting", "prior_source", "sources", "visits", "links", "linking_pages"),
+        "excluded_now": about.exclusion,
+        **pick_fields(about, "change_rate", "value", "shadow_price"),
+        "revisit": domain.settings.revisit,
+        "terms": stored.terms and get_field_values(stored.terms) | {"revisit": domain.settings.revisit},
+        "due_today": about.due,
+        "next_request": format_next_request(page, stored),
+        "trust": describe_trust(stored.trust),
+        "rules": [describe_rule(rule) for rule in domain.settings.rules if rule.matches(page.url)],
+        "page": get_field_values(page) | rates,
+        "orphan": stored.is_orphan,
+        "content": details.content,
+        "domain_wait": about.waits,
+        "list": details.source,
+        "dates": details.dates,
+    }

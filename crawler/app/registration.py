@@ -20,7 +20,7 @@ from crawler.core.http.response import FailureReason, Fetched, Response, Unreach
 from crawler.core.http.urls import Authority, ExclusionReason, Scope, Url, get_authority, get_scheme
 from crawler.core.visit.visit import PERMANENT_REDIRECTS, TEMPORARY_REDIRECTS
 from crawler.engine.requests.robots import build_good_copy
-from crawler.errors import BadInput
+from crawler.errors import BadInput, NotFound
 from crawler.store import claim, domains
 from crawler.store.database import Database
 from crawler.store.domain_rows import put_robots
@@ -269,11 +269,11 @@ def parse_authority(text: str) -> Authority:
 
 
 async def get_domain(db: Database, text: str) -> Domain:
-    """Return the registered domain with this name, alias or URL. Raises BadInput."""
+    """Return the registered domain with this name, alias or URL. Raises BadInput, and NotFound if there is none."""
     authority = parse_authority(text)
     domain = await domains.find_domain(db, authority)
     if domain is None:
-        raise BadInput(await format_not_registered(db, authority))
+        raise NotFound(await format_not_registered(db, authority))
     return domain
 
 

@@ -1,8 +1,9 @@
 """Requested revisits: make pages due now, or record hints that they may have changed."""
 
+import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from crawler.app.database import AppDatabase
@@ -11,7 +12,7 @@ from crawler.app.status import Wait, find_wait
 from crawler.core.domain import Domain
 from crawler.core.freshness.signals import SOURCE_NAME, ChangeSignal
 from crawler.core.http.urls import Authority, Url, get_authority, get_path_and_query
-from crawler.errors import BadInput
+from crawler.errors import BadInput, StackFailed
 from crawler.format.values import format_count
 from crawler.runtime.stack import find_running_stack
 from crawler.settings import Settings
@@ -68,12 +69,14 @@ class RefreshResult:
     """The result of a refresh. url, pages: a page, or a URL prefix with * at its end, and how many pages that is.
 
     wait: why the pages are not fetched now; None if a worker fetches them immediately.
+    run_url: the address of the run of the local stack that fetches them, or empty.
     """
 
     domain: Domain
     url: str
     pages: int
     wait: Wait | None = None
+    run_url: str = ""
 
     @property
     def command(self) -> str:
@@ -111,6 +114,12 @@ async def request_refresh(db: AppDatabase, name: str, *, path: str = "", at: dat
     return RefreshResult(domain, f"{url}*" if is_prefix else url, pages, wait)
 
 
+async def recrawl(db: AppDatabase, name: str, *, path: str = "") -> RefreshResult:
+    """Make pages due as `request_refresh` does, and start a run that fetches them if a local stack runs."""
+    result = await request_refresh(db, name, path=path)
+    return replace(result, run_url=await try_to_recrawl(db, result.domain, result.url))
+
+
 def start_recrawl(settings: Settings, domain: Domain, path: str) -> str | None:
     """Start a run of the local stack that fetches what is due; return its URL, or None without a stack.
 
@@ -123,3 +132,11 @@ def start_recrawl(settings: Settings, domain: Domain, path: str) -> str | None:
     from crawler.runtime.prefect import runs  # noqa: PLC0415  prefect takes a second to import
 
     return runs.start_run(stack, "recrawl/recrawl", {"domain": domain.authority, "path": path}).url
+
+
+async def try_to_recrawl(db: AppDatabase, domain: Domain, path: str) -> str:
+    """Start a run as `start_recrawl` does; return its URL, or "" if no stack runs or it does not respond."""
+    try:
+        return await asyncio.to_thread(start_recrawl, db.settings, domain, path) or ""
+    except StackFailed:
+        return ""

@@ -1,7 +1,8 @@
 """Rules of domains: settings for the pages that match a pattern."""
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -10,7 +11,7 @@ from crawler.core.domain import Domain
 from crawler.core.page.selectors import View
 from crawler.core.page_rules import PageRule
 from crawler.core.rendering.memory import RenderMode
-from crawler.errors import BadInput
+from crawler.errors import BadInput, NotFound
 from crawler.store import domains
 from crawler.store.domain_rows import count_limited_pages
 
@@ -49,12 +50,12 @@ async def add_rule(db: AppDatabase, domain: Domain, rule: PageRule, *, first: bo
 
 
 async def remove_rule(db: AppDatabase, domain: Domain, pattern: str, *, at: datetime) -> Domain:
-    """Remove the rule with this pattern; return the changed domain. Raises BadInput if there is none."""
+    """Remove the rule with this pattern; return the changed domain. Raises NotFound if there is none."""
     before = domain.settings.rules
     after = tuple(rule for rule in before if rule.pattern != pattern)
     if len(after) == len(before):
         patterns = ", ".join(rule.pattern for rule in before) or "none"
-        raise BadInput(f"there is no rule for {pattern}; the existing patterns are: {patterns}")
+        raise NotFound(f"there is no rule for {pattern}; the existing patterns are: {patterns}")
     return await _set_rules(db, domain, after, at=at)
 
 
@@ -62,7 +63,17 @@ async def _set_rules(db: AppDatabase, domain: Domain, rules: tuple[PageRule, ...
     return await domains.change_settings(db, domain, replace(domain.settings, rules=rules), at=at)
 
 
-def describe_rule(rule: PageRule) -> dict[str, object]:
+def parse_rule(document: Mapping[str, Any]) -> PageRule:
+    """Return the rule of a document as `describe_rule` returns it. Raises BadInput for invalid values."""
+    values = {name: document[name] for name in ("pattern", "weight", "once", "max_pages", "render")}
+    for name in ("min_interval", "max_interval"):
+        seconds = document[f"{name}_seconds"]
+        values[name] = None if seconds is None else timedelta(seconds=seconds)
+    view = {name: tuple(document[name]) for name in ("ignore", "watch", "ignore_text")}
+    return make_rule(lambda: PageRule(**values, view=View(**view)))
+
+
+def describe_rule(rule: PageRule) -> dict[str, Any]:
     """Return a rule for JSON."""
     return {
         "pattern": rule.pattern,

@@ -19,8 +19,11 @@ from crawler.errors import BadInput
 MAX_DIGITS = 10
 FLAG_VALUES = {"yes": True, "no": False}
 MAX_FACTOR = 1_000_000
+MAX_SECONDS = times.MAX_SPAN.total_seconds()
 BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 MAX_BYTES = 10**18  # sums per day must fit 64 bits
+BY_KEY = {setting.key: setting for setting in SETTINGS}
+_OPTION = re.compile(r"--[a-z-]+")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?b)?", re.IGNORECASE | re.ASCII)
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*(%?)", re.ASCII)
 
@@ -109,6 +112,15 @@ def make_patch(values: Mapping[str, Any]) -> SettingsPatch:
     return SettingsPatch({name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
 
 
+def make_changed_patch(domain_settings: DomainSettings) -> SettingsPatch:
+    """Return a patch of the values that differ from the defaults. Raises BadInput for rules, which are no setting."""
+    if domain_settings.rules:
+        raise BadInput("rules are not given with the settings of a new domain: add them afterwards", field="rules")
+    defaults, values = DomainSettings(), {each.name: get_value(domain_settings, each) for each in SETTINGS}
+    changed = {name: value for name, value in values.items() if value != get_value(defaults, BY_NAME[name])}
+    return SettingsPatch(changed)
+
+
 def parse_field(setting: Setting, text: str) -> Any:
     """Parse the value of a setting in a form. Raises BadInput, with the label of the field."""
     try:
@@ -171,6 +183,77 @@ def get_option_name(setting: Setting) -> str:
 def describe_settings(domain_settings: DomainSettings) -> dict[str, object]:
     """Return the settings for JSON."""
     return {setting.key: _to_plain(get_value(domain_settings, setting)) for setting in SETTINGS}
+
+
+def parse_document(document: Mapping[str, Any]) -> tuple[SettingsPatch, list[str]]:
+    """Parse settings in the form that `describe_settings` returns. Raises BadInput with the field.
+
+    Return the settings to change, and the options to reset before: those that are null, and seeds, because a list
+    replaces the existing one.
+    """
+    values, unset = {}, []
+    for key, value in document.items():
+        if key not in BY_KEY:
+            raise BadInput(f"it is not a setting; the settings are: {', '.join(BY_KEY)}", field=f"settings.{key[:60]}")
+        setting = BY_KEY[key]
+        if value is None or setting.name == "seeds":
+            unset.append(get_option_name(setting))
+        if value is not None:
+            try:
+                values[setting.name] = _parse_json(setting, value)
+            except ValueError as error:
+                raise BadInput(str(error), field=f"settings.{key}") from error
+    return SettingsPatch(values), unset
+
+
+def _parse_json(setting: Setting, value: Any) -> Any:
+    """Parse the JSON value of a setting. Raises ValueError."""
+    types, what = _JSON_TYPES.get(setting.kind, ((int, float), "a number"))
+    items = value if isinstance(value, list) else ()
+    # In Python, a bool is also an int.
+    if not isinstance(value, types) or isinstance(value, bool) != (setting.kind is SettingKind.FLAG):
+        raise ValueError(f"it is not {what}")
+    if not all(isinstance(each, str) for each in items):
+        raise ValueError(f"it is not {what}")
+    if setting.kind is SettingKind.TEXTS:
+        return tuple(parse_text(setting, each) for each in items)
+    if setting.kind is SettingKind.FLAG or value == "":
+        return value
+    return parse_text(setting, str(value))
+
+
+_JSON_TYPES: dict[SettingKind, tuple[Any, str]] = {
+    SettingKind.TEXTS: (list, "a list of strings"),
+    SettingKind.FLAG: (bool, "true or false"),
+    SettingKind.TEXT: (str, "a string"),
+}
+_SCHEMAS: dict[SettingKind, dict[str, Any]] = {
+    SettingKind.NUMBER: {"type": "number"},
+    SettingKind.FACTOR: {"type": "number", "exclusiveMinimum": 0, "maximum": MAX_FACTOR},
+    SettingKind.SHARE: {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+    SettingKind.BYTES: {"type": "integer", "minimum": 0, "maximum": MAX_BYTES},
+    SettingKind.DELAY: {"type": "number", "minimum": 0, "maximum": MAX_SECONDS},
+    SettingKind.SPAN: {"type": "number", "exclusiveMinimum": 0, "maximum": MAX_SECONDS},
+    SettingKind.FLAG: {"type": "boolean"},
+    SettingKind.TEXT: {"type": "string"},
+    SettingKind.TEXTS: {"type": "array", "items": {"type": "string"}},
+    SettingKind.COUNT: {"type": "integer"},
+}
+
+
+def build_settings_schema(*, is_change: bool) -> dict[str, Any]:
+    """Return the JSON Schema of the documents that `parse_document` accepts, or that `describe_settings` returns."""
+    keys = {f"--{get_option_name(setting)}": setting.key for setting in SETTINGS}
+    properties = {}
+    for setting, default in zip(SETTINGS, describe_settings(DomainSettings()).values(), strict=True):
+        schema = dict(_SCHEMAS[setting.kind])
+        if setting.kind in {SettingKind.COUNT, SettingKind.NUMBER}:
+            schema |= {"minimum": setting.min_value, "maximum": setting.max_value}
+        if is_change or default is None:
+            schema["type"] = [schema["type"], "null"]
+        text = _OPTION.sub(lambda match: keys.get(match[0], match[0]), setting.help.replace(" Can be repeated.", ""))
+        properties[setting.key] = {**schema, "description": text, "default": default}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
 def _to_plain(value: Any) -> object:

@@ -18,6 +18,7 @@ from crawler.core.rendering.outcome import RenderChoice
 from crawler.engine.resources import open_resources
 from crawler.engine.try_page import TryOptions, TryResult, try_page
 from crawler.format.reasons import format_reason
+from crawler.json_lines import pick_fields
 from crawler.plugins import load_plugins
 from crawler.runtime.secrets import build_secret_finder
 from crawler.store.report import read_target
@@ -67,3 +68,42 @@ def list_blocks(result: TryResult) -> list[ExplainedBlock]:
     return explain_blocks(
         result.all_blocks, result.parsed.blocks, result.new_mask, view=result.view, blocks_by_rule=result.blocks_by_rule
     )
+
+
+def get_sides(each: Difference) -> tuple[str, str | None, str | None]:
+    """Return the kind of block that differs, and its text before and after; None where the block is missing."""
+    ((before, after),) = each.sides
+    return each.blocks[0].kind.value, before.text if before else None, after.text if after else None
+
+
+def describe_trial(result: TryResult) -> dict[str, object]:
+    """Return a trial for JSON."""
+    version, visit = result.target.version, result.visit
+    return {
+        "url": result.target.url,
+        "at": result.at,
+        "problem": result.problem,
+        "status": result.response.status if isinstance(result.response, Fetched) else None,
+        "version": version.number if version else None,
+        "version_at": result.baseline.at if result.baseline else None,
+        "change": visit.change if visit else None,
+        "evidence": visit.verdict.evidence if visit else None,
+        "reason": visit.reason if visit else "",
+        "parts": sorted(visit.verdict.significant.kinds) if visit else [],
+        "differences": [
+            _describe_difference(each) | {"is_significant": not reason, "reason": reason}
+            for each, reason in list_differences(result)
+        ],
+        "seconds_later": [_describe_difference(each) for each in list_volatile_differences(result)],
+        "blocks": [_describe_block(block) for block in list_blocks(result)],
+    }
+
+
+def _describe_difference(each: Difference) -> dict[str, object]:
+    return dict(zip(("part", "before", "after"), get_sides(each), strict=True))
+
+
+def _describe_block(block: ExplainedBlock) -> dict[str, object]:
+    masked = [block.text[start:end] for start, end in block.masked]
+    about = {"part": block.kind, "masked": masked, "is_masked": block.is_whole, "reason": block.why}
+    return about | pick_fields(block, "text", "rule")

@@ -8,7 +8,19 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from crawler.app import changes, crawl, domains, page_reader, pages, registration, reports, revisits, rules, status
+    from crawler.app import (
+        changes,
+        crawl,
+        domains,
+        imports,
+        page_reader,
+        pages,
+        registration,
+        reports,
+        revisits,
+        rules,
+        status,
+    )
     from crawler.app.delivery import exports, feeds, notifications
     from crawler.app.running import local_stack, maintenance, tokens
     from crawler.cli import progress

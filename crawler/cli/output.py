@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, TextIO
 
 from crawler.errors import CursorAhead, CursorTooOld
-from crawler.json_lines import convert_to_plain, format_json_line
+from crawler.json_lines import convert_to_plain, format_json_line, pick_fields
 
 if TYPE_CHECKING:  # imported in the functions, because rich takes 4 MB of memory and `recrawl serve` needs none of it
     from rich.console import Console
@@ -145,11 +145,6 @@ def _print_table(table: "Table") -> None:
 def make_printable(text: str) -> str:
     """Replace control characters, which could control the terminal. Pass all text from servers through this."""
     return text if text.isprintable() else "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)
-
-
-def pick_fields(value: object, *names: str) -> dict[str, object]:
-    """Return the named fields of a value, for a JSON document."""
-    return {name: getattr(value, name) for name in names}
 
 
 def print_json(document: object) -> None:

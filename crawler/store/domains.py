@@ -15,7 +15,7 @@ from crawler.core.freshness.prior import ALL_KINDS, OTHER_TEMPLATES, KindPrior, 
 from crawler.core.freshness.signals import ChangeSignal
 from crawler.core.http.urls import Authority, Url
 from crawler.core.opic.opic import TOTAL_CASH, Pool
-from crawler.errors import BadInput
+from crawler.errors import BadInput, Conflict, NotFound
 from crawler.store.database import Connection, Database
 from crawler.store.domain_rows import (
     DOMAIN_COLUMNS,
@@ -228,10 +228,10 @@ async def delay_next_request(db: Database, domain: Domain, *, delay: timedelta) 
     await execute(db, DELAY_NEXT_REQUEST, (delay, domain.id))
 
 
-def build_already_registered_error(domain: Domain) -> BadInput:
+def build_already_registered_error(domain: Domain) -> Conflict:
     """Return the error for registering a domain twice."""
     name = domain.authority
-    return BadInput(f"{name} is already registered; recrawl domains set {name} changes its settings, crawl fetches it")
+    return Conflict(f"{name} is already registered; recrawl domains set {name} changes its settings, crawl fetches it")
 
 
 async def find_domain(db: Database, authority: Authority) -> Domain | None:
@@ -327,7 +327,7 @@ async def read_status(db: Database, domain: Domain, *, at: datetime) -> DomainSt
     """Return the status that decides whether the domain can be claimed now. Raise BadInput if it was deleted."""
     row = await fetch_row(db, DOMAIN_STATUS, {"domain_id": domain.id, "at": at, "most_requested": MAX_REQUESTED})
     if row is None:
-        raise BadInput(f"{domain.authority} is no longer registered")
+        raise NotFound(f"{domain.authority} is no longer registered")
     return DomainStatus(*row)
 
 

@@ -166,23 +166,34 @@ INSERT = f"""
     INSERT INTO subscription ({", ".join(INSERTED_COLUMNS)}, created_at, position)
     VALUES ({build_placeholders(INSERTED_COLUMNS)}, %(at)s, (SELECT coalesce(max(position), 0) FROM feed)) RETURNING id
 """  # noqa: S608  only our own columns are inserted
+UPDATE_COLUMNS = ", ".join(f"{name} = %({name})s" for name in INSERTED_COLUMNS)
+UPDATE = f"UPDATE subscription SET {UPDATE_COLUMNS} WHERE id = %(id)s"  # noqa: S608  likewise
 
 
 async def add_subscription(db: Database, options: SubscriptionOptions, *, at: datetime) -> Subscription:
     """Add a subscription to all changes that enter the feed from now on."""
+    async with db.transaction() as connection:
+        number = await fetch_value(connection, INSERT, _build_option_params(options) | {"at": at})
+        (subscription,) = await _fetch_subscriptions(connection, "WHERE s.id = %s", (number,))
+    return subscription
+
+
+async def change_subscription(db: Database, number: int, options: SubscriptionOptions, *, at: datetime) -> None:
+    """Change the options of a subscription. Waiting messages stay, and are tried at once."""
+    async with db.transaction() as connection:
+        await execute(connection, UPDATE, _build_option_params(options) | {"id": number})
+        await mark_recovered(connection, [number], at=at)
+
+
+def _build_option_params(options: SubscriptionOptions) -> dict[str, Any]:
     condition = options.condition
     columns = {name: getattr(options, name) for name in OPTION_COLUMNS}
-    values = {name: clean_text(value) if isinstance(value, str) else value for name, value in columns.items()} | {
+    return {name: clean_text(value) if isinstance(value, str) else value for name, value in columns.items()} | {
         "kinds": sorted(kind.value for kind in options.kinds),
         "condition": condition.kind.value if condition is not None else "",
         "condition_text": clean_text(condition.text) if condition is not None else "",
         "bound": condition.bound if condition is not None and condition.kind.is_numeric else None,
-        "at": at,
     }
-    async with db.transaction() as connection:
-        number = await fetch_value(connection, INSERT, values)
-        (subscription,) = await _fetch_subscriptions(connection, "WHERE s.id = %s", (number,))
-    return subscription
 
 
 async def list_subscriptions(db: Database) -> list[Subscription]:

@@ -10,12 +10,23 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from threading import Thread
 
 import pytest
 
-from crawler.app import BadInput, CursorAhead, DomainSettings, EventKind, StoreUnavailable, open_app
+from crawler.app import (
+    BadInput,
+    CursorAhead,
+    DomainSettings,
+    EventKind,
+    NotFound,
+    PageRule,
+    StoreUnavailable,
+    SubscriptionRequest,
+    open_app,
+)
 from tests.commands import environ
 from tests.engine.static import StaticServer
 from tests.patience import PATIENCE_S
@@ -113,6 +124,40 @@ def test_what_changed_can_be_followed_by_a_cursor_of_ones_own(
         assert [hit.url for hit in hits] == [f"{orchard.url}/pears.html"]
         assert none == []
     half_read.close()  # its app is closed
+
+
+def test_domains_rules_and_subscriptions_are_managed(database_url: str, orchard: Orchard, tmp_path: Path) -> None:
+    with open_app(database_url, home=tmp_path) as app:
+        imported = app.import_text(f"{orchard.url}\n{orchard.url}/pears.html", settings=OWN)
+        [domain] = imported.registered
+        app.crawl(domain.authority)
+        name = domain.authority
+        assert app.set(name, budget_per_day=50, exclude=("/old/",)).settings.budget_per_day == 50
+        assert app.set(name, unset=["budget_per_day"]).settings.budget_per_day is None
+        assert app.add_rule(name, PageRule("/pears", weight=5)).settings.rules[0].weight == 5
+        assert app.remove_rule(name, "/pears").settings.rules == ()
+        assert [each.paused for each in (*app.pause(name), *app.resume(name))] == [True, False]
+        assert app.inspect(name).wait is None
+        assert app.explain(f"{orchard.url}/pears.html")["tracked"]
+        assert app.try_page(f"{orchard.url}/pears.html")["change"] == "unchanged"
+        assert app.hint(f"{orchard.url}/pears.html").accepted == {name: 1}
+        hook = app.subscribe(SubscriptionRequest(target="http://127.0.0.1:9/hook", domain=name, allow_private=True))
+        assert app.change_subscription(hook.number, digest="1h", kinds="gone").kinds == ["gone"]
+        assert app.pause_subscription(hook.number).paused_at is not None
+        assert app.resume_subscription(hook.number).paused_at is None
+        assert app.test_subscription(hook.number)
+        assert (app.dead_letters(), app.redeliver(), app.discard(1)) == ([], 0, 0)
+        app.unsubscribe(hook.number)
+        assert app.subscriptions() == []
+        app.remove(name)
+        assert app.domains() == []
+        for call in (partial(app.pause, name), partial(app.unsubscribe, 1), partial(app.inspect, name)):
+            with pytest.raises(NotFound):
+                call()
+        with pytest.raises(BadInput, match="no setting 'speed'"):
+            app.set(name, speed=1)
+        with pytest.raises(BadInput, match="add them afterwards"):
+            app.add(name, settings=DomainSettings(rules=(PageRule("/", weight=5),)))
 
 
 def test_the_page_of_a_url_is_fetched_whether_it_is_due_or_not(

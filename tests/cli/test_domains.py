@@ -79,14 +79,53 @@ def test_a_missing_secret_is_remarked_when_it_is_set(recrawl: Recrawl, monkeypat
 
 def test_many_are_registered_from_a_file_and_the_bad_lines_are_named(recrawl: Recrawl, tmp_path: Path) -> None:
     file = tmp_path / "names.txt"
-    file.write_text("# our sites\n\na.test\nhttps://b.test/docs/\nfile:///c\na.test\n", encoding="utf-8")
+    file.write_text(
+        "# our sites\n\na.test\nhttps://b.test/docs/\nfile:///c\na.test\nhttp://a.test/one\nhttp://a.test/\n",
+        encoding="utf-8",
+    )
 
     done = recrawl("domains", "add", "--from", str(file), "--offline", "--json")
 
     assert done.code == 1
     assert [each["domain"] for each in done.json["registered"]] == ["a.test", "b.test"]
-    assert [each["name"] for each in done.json["failed"]] == ["file:///c", "a.test"]
+    assert [each["name"] for each in done.json["failed"]] == ["file:///c", "http://a.test/"]
+    assert done.json["pages"] == 1
     assert names(recrawl) == ["a.test", "b.test"]
+
+
+SITEMAP = (
+    '<?xml version="1.0"?><urlset><url><loc>http://a.test/one</loc></url><url><loc>http://b.test/</loc></url></urlset>'
+)
+OPML = '<opml version="2.0"><body><outline text="x"><outline htmlUrl="http://a.test/one" xmlUrl="http://a.test/f"/>\
+</outline><outline xmlUrl="http://b.test/"/></body></opml>'
+
+
+@pytest.mark.parametrize("document", [SITEMAP, OPML], ids=["sitemap", "opml"])
+def test_urls_of_a_document_are_imported(recrawl: Recrawl, document: str) -> None:
+    recrawl("domains", "add", "a.test", "--offline")
+
+    done = recrawl("domains", "add", "--from", "-", "--offline", stdin=document)
+
+    assert done.code == 0
+    assert done.out == "Registered http://b.test/\n1 page of registered domains will be fetched next\n"
+    assert names(recrawl) == ["a.test", "b.test"]
+
+
+@pytest.mark.parametrize(
+    ("document", "complaint"),
+    [
+        ("<p>x", "neither OPML nor a sitemap"),
+        ('<!DOCTYPE x [<!ENTITY a "b">]><urlset></urlset>', "declares entities"),
+        ("<sitemapindex><sitemap><loc>http://a.test/s.xml</loc></sitemap></sitemapindex>", "index of sitemaps"),
+        ("a.test\n" * 10_001, "split them"),
+    ],
+    ids=["page", "entities", "index", "many"],
+)
+def test_a_document_that_cannot_be_imported_is_one_line(recrawl: Recrawl, document: str, complaint: str) -> None:
+    done = recrawl("domains", "add", "--from", "-", "--offline", stdin=document)
+
+    assert (done.code, complaint in done.complaint) == (2, True)
+    assert names(recrawl) == []
 
 
 def test_many_are_registered_from_stdin(recrawl: Recrawl) -> None:

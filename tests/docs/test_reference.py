@@ -19,8 +19,8 @@ from crawler.runtime.metrics.families import (
     build_process_families,
     build_subscription_families,
 )
-from crawler.server.api.app import build_openapi_document, make_app
-from crawler.server.api.endpoints import Api
+from crawler.server.api.app import ROOT, build_openapi_document, make_app
+from crawler.server.api.writing import WritingApi
 from crawler.store.report import EventKind
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -50,13 +50,19 @@ def render_metrics() -> str:
 
 def render_endpoints() -> str:
     """Return a table of the endpoints of the HTTP API, from its OpenAPI document."""
-    app = make_app(Api(cast("Any", None), Path(), lambda: datetime.now(UTC), lambda: ""))
-    lines = ["| endpoint | parameters | returns |", "|---|---|---|"]
-    for path, methods in build_openapi_document(app)["paths"].items():
-        operation = methods["get"]
-        names = ", ".join(f"`{parameter['name']}`" for parameter in operation.get("parameters", ()))
-        meaning = escape_cell(" ".join(operation["description"].split()))
-        lines.append(f"| `{path}` | {names} | {meaning} |")
+    app = make_app(WritingApi(cast("Any", None), Path(), lambda: datetime.now(UTC), lambda: ""))
+    lines = ["| endpoint | scope | parameters or fields | what it does |", "|---|---|---|---|"]
+    document = build_openapi_document(app)
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            names = [each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"]
+            if "requestBody" in operation:
+                reference = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+                names = list(document["components"]["schemas"][reference.rpartition("/")[2]]["properties"])
+            meaning = escape_cell(" ".join(operation["description"].split()))
+            where = f"{method.upper()} {path.removeprefix(ROOT)}"
+            scope = operation["security"][0]["token"][0]
+            lines.append(f"| `{where}` | {scope} | {', '.join(f'`{name}`' for name in names)} | {meaning} |")
     return "\n".join(lines) + "\n"
 
 

@@ -1,11 +1,13 @@
 """Invalid parameters of pages, forms and the API are rejected with a reason and never cause a server error."""
 
 import json
+from itertools import count, cycle, product
 from urllib.parse import quote
 
 import pytest
 
 from tests.commands import Recrawl, Site
+from tests.server.api.client import Client
 from tests.server.conftest import CSRF_TOKEN, Visitor
 
 VALUES = {
@@ -68,18 +70,57 @@ def test_invalid_parameters_of_pages_and_forms_are_rejected(crawled: Site, visit
     assert visitor.get("/").status == 200
 
 
-def test_invalid_parameters_of_the_api_are_rejected(crawled: Site, recrawl: Recrawl, anonymous: Visitor) -> None:
-    answers = {}
-    usual = {"url": crawled.url, "domain": crawled.name, "q": "flour"}
-    described = json.loads(anonymous.get("/api/v1/openapi.json").text)["paths"]
-    for kind, value in VALUES.items():
-        token = recrawl("tokens", "add", kind).out.strip()
-        for path, methods in described.items():
-            parameters = methods["get"].get("parameters", [])
-            needed = {each["name"]: usual[each["name"]] for each in parameters if each["required"]}
-            for name in (each["name"] for each in parameters):
-                query = "&".join(f"{each}={quote(text)}" for each, text in (needed | {name: value}).items())
-                seen = anonymous.get(f"{path}?{query}", Authorization=f"Bearer {token}")
-                answers[kind, path, name] = seen.status
+# Values of fields in JSON bodies, in addition to the texts above.
+ODD = {
+    "null": None,
+    "true": True,
+    "below-zero": -1,
+    "beyond-int4-number": 2**31,
+    "beyond-int8-number": 10**30,
+    "double": 1e308,
+    "list": [],
+    "list-of-null": [None],
+    "list-of-nul": ["a\0b"],
+    "object": {},
+    "object-of-list": {"kind": [1]},
+    "half-character": "\ud800",
+    "list-of-half-characters": ["/\ud800", "/\ud800"],
+}
+REFUSED = {401, 403, 405, 413, 415, 429}  # answers that say nothing about the value
 
-    assert {asked: status for asked, status in answers.items() if status in {401, 404, 429, 500}} == {}
+
+@pytest.mark.parametrize("step", [pytest.param(13, id="some"), pytest.param(1, id="all", marks=pytest.mark.soak)])
+def test_invalid_parameters_and_fields_of_the_api_are_rejected(
+    crawled: Site, recrawl: Recrawl, anonymous: Visitor, step: int
+) -> None:
+    """Try each value for each parameter and field, or each `step`th of these pairs."""
+    scopes = ("--scope", "read,crawl,admin")
+    tokens = cycle(recrawl("tokens", "add", str(n), *scopes).out.strip() for n in range(40))  # each has its rate limit
+    client, answers, pairs = Client(anonymous), dict[tuple[str, ...], int](), count()
+    settings = client.document["components"]["schemas"]["DomainChanges"]["properties"]["settings"]["properties"]
+
+    def send(operation: str, kind: str, field: str, body: object, parameters: dict[str, object]) -> None:
+        if next(pairs) % step:
+            return
+        client.token = next(tokens)
+        answers[operation, field, kind] = client.send(operation, body, **parameters).status
+
+    for name, operation in client.operations.items():
+        examples = json.loads(json.dumps(operation.described).replace("docs.example.com", crawled.name))
+        usual = {each["name"]: each["example"] for each in examples.get("parameters", ()) if "example" in each}
+        content = examples.get("requestBody", {}).get("content", {}).get("application/json", {})
+        body = content.get("example", {}) | ({"offline": True} if name in {"add_domain", "import_urls"} else {})
+        for parameter, kind in product(operation.parameters, VALUES):
+            if parameter != "Idempotency-Key":
+                send(name, kind, parameter, body, usual | {parameter: VALUES[kind]})
+        schema = client.document["components"]["schemas"].get(content.get("schema", {}).get("$ref", "").split("/")[-1])
+        for field, (kind, value) in product((schema or {}).get("properties", ()), (VALUES | ODD).items()):
+            send(name, kind, field, body | {field: value}, usual)
+    for key, (kind, value) in product(settings, ODD.items()):
+        send("change_domain", kind, key, {"settings": {key: value}}, {"domain": crawled.name})
+
+    bad = {asked: status for asked, status in answers.items() if status >= 500 or status in REFUSED}
+    assert {asked: status for asked, status in bad.items() if (asked[0], status) != ("search", 503)} == {}  # no index
+    assert len(answers) > 1300 // step
+    client.token = next(tokens)
+    assert client.call("get_domain", domain=crawled.name)["domain"] == crawled.name

@@ -1,10 +1,11 @@
 """Subscriptions to changes, the delivery of due notifications, and dead letters."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from crawler.app.database import AppDatabase
 from crawler.app.registration import get_domain
@@ -15,7 +16,7 @@ from crawler.core.http.credentials import SecretSource, parse_reference
 from crawler.core.http.urls import list_pattern_problems, parse_pattern
 from crawler.core.page.selectors import View
 from crawler.engine.parsing.parser_pool import ParserPool
-from crawler.errors import BadInput, StoreUnavailable, find_failure
+from crawler.errors import BadInput, Conflict, NotFound, StoreUnavailable, find_failure, name_field
 from crawler.format.kinds import NEWS, parse_kinds
 from crawler.format.values import format_count
 from crawler.notify.delivery import deliver, keep_delivering
@@ -43,22 +44,60 @@ RETRY_SECONDS = 2  # before the next attempt while the database is unavailable
 class SubscriptionRequest:
     """A subscription as the user gave it.
 
+    kinds: kinds of changes, separated by commas.
     conditions: the value of each ConditionKind; None if not given.
     place: the selector of the element to check.
     quiet, zone: quiet hours such as 22-07, and their time zone.
+    may_run_commands: whether the target may be a program of this machine; never for a request from the network.
     """
 
     target: str
+    domain: str | None = None
+    pattern: str | None = None
+    kinds: str | None = None
+    conditions: Mapping[str, str | float | None] = field(default_factory=dict)
+    place: str | None = None
+    digest: str | None = None
+    quiet: str | None = None
+    zone: str | None = None
+    secret: str | None = None
+    allow_private: bool = False
+    may_run_commands: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionState:
+    """A subscription and the state of its deliveries, for JSON.
+
+    not_run_here: why processes of this RECRAWL_HOME may not run its command, or null.  cursor: the position up to which
+    the feed was read.  waiting: the number of changes that are not yet delivered.
+    """
+
+    number: int
     domain: str | None
-    pattern: str | None
-    kinds: str | None
-    conditions: Mapping[str, str | float | None]
-    place: str | None
-    digest: str | None
-    quiet: str | None
-    zone: str | None
-    secret: str | None
+    target: str
     allow_private: bool
+    time_zone: str
+    pattern: str | None
+    digest: str | None
+    secret: str | None
+    selector: str | None
+    quiet_hours: str | None
+    kinds: list[str]
+    condition: dict[str, str | float | None] | None
+    cursor: int
+    delivered: int
+    delivered_at: datetime | None
+    created_at: datetime
+    paused_at: datetime | None
+    waiting: int
+    failures: int
+    failing_since: datetime | None
+    dead_letters: int
+    max_bytes: int
+    next_attempt_at: datetime | None
+    last_error: str | None
+    not_run_here: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,41 +118,106 @@ async def subscribe(db: AppDatabase, request: SubscriptionRequest, *, at: dateti
     return await subscriptions.add_subscription(db, options, at=at)
 
 
-def _parse_request(request: SubscriptionRequest, domain: Domain | None, settings: Settings) -> SubscriptionOptions:
-    target = check_target(request.target, allow_private=request.allow_private)
-    signed_text = get_signed_text(target)
-    try:
+async def change_subscription(
+    db: AppDatabase, number: int, changes: Mapping[str, Any], *, at: datetime
+) -> Subscription:
+    """Change fields of a subscription's SubscriptionRequest, and try its waiting messages at once. Raises BadInput."""
+    subscription = await find_subscription(db, number)
+    before, given = subscription.options, subscription.options.condition
+    request = SubscriptionRequest(
+        target=before.target,
+        domain=subscription.domain,
+        pattern=before.pattern or None,
+        # Without other kinds than the defaults, they follow the condition.
+        kinds=None if before.kinds == _get_default_kinds(given) else ",".join(sorted(before.kinds)),
+        conditions={given.kind.value: given.bound if given.kind.is_numeric else given.text} if given else {},
+        place=before.place or None,
+        digest=before.digest or None,
+        quiet=before.quiet or None,
+        zone=before.zone,
+        secret=before.secret or None,
+        allow_private=before.allow_private,
+    )
+    request = replace(request, **changes)
+    domain = await get_domain(db, request.domain) if request.domain is not None else None
+    await subscriptions.change_subscription(db, number, _parse_request(request, domain, db.settings, before), at=at)
+    return await find_subscription(db, number)
+
+
+def _get_default_kinds(condition: Condition | None) -> frozenset[EventKind]:
+    return CONDITION_KINDS if condition is not None else NEWS
+
+
+def _parse_request(
+    request: SubscriptionRequest, domain: Domain | None, settings: Settings, before: SubscriptionOptions | None = None
+) -> SubscriptionOptions:
+    """Return the options of a subscription. before: its present options, whose command stays signed as it is."""
+    with name_field("target"):
+        target = check_target(request.target, allow_private=request.allow_private)
+        signature = _sign_command(target, request, settings, before)
+    with _name_invalid("condition"):
         condition = _parse_condition(request.conditions)
+    with _name_invalid("pattern"):
         if request.pattern is not None:
             parse_pattern(request.pattern)
-        _ = View(watch=(request.place,)) if request.place is not None else None  # raises ValueError if invalid
-        pattern_problems = list_pattern_problems((request.pattern,)) if request.pattern is not None else ()
-        default_kinds = CONDITION_KINDS if condition else NEWS
-        options = SubscriptionOptions(
-            target=target,
-            kinds=parse_kinds(request.kinds) if request.kinds is not None else default_kinds,
-            secret=_parse_secret(request.secret) if request.secret is not None else "",
-            signature=build_command_signer(settings.home.resolve())(signed_text) if signed_text else "",
-            allow_private=request.allow_private,
-            domain_id=domain.id if domain is not None else None,
-            pattern=request.pattern or "",
-            place=request.place or "",
-            condition=condition,
-            digest=request.digest or "",
-            quiet=request.quiet or "",
-            zone=request.zone or (domain.hours.zone if domain is not None else "UTC"),
-        )
-        _ = options.delivery_times  # raises ValueError if invalid
-    except ValueError as error:
-        raise BadInput(str(error)) from error
-    if pattern_problems:
-        raise BadInput(pattern_problems[0])
+            for problem in list_pattern_problems((request.pattern,)):
+                raise BadInput(problem)
+    with _name_invalid("selector"):
+        _ = View(watch=(request.place,)) if request.place is not None else None
+    with _name_invalid("kinds"):
+        kinds = parse_kinds(request.kinds) if request.kinds is not None else _get_default_kinds(condition)
+    with _name_invalid("secret"):
+        secret = _parse_secret(request.secret) if request.secret is not None else ""
+    options = SubscriptionOptions(
+        target=target,
+        kinds=kinds,
+        secret=secret,
+        signature=signature,
+        allow_private=request.allow_private,
+        domain_id=domain.id if domain is not None else None,
+        pattern=request.pattern or "",
+        place=request.place or "",
+        condition=condition,
+        digest=request.digest or "",
+        quiet=request.quiet or "",
+        zone=request.zone or (domain.hours.zone if domain is not None else "UTC"),
+    )
+    for name, part in (
+        ("time_zone", replace(options, digest="", quiet="")),
+        ("digest", replace(options, quiet="")),
+        ("quiet_hours", options),
+    ):
+        with _name_invalid(name):
+            _ = part.delivery_times
     if request.place is not None and condition is None:
-        raise BadInput("--selector needs one of --match, --lacks, --above or --below")
+        raise BadInput("--selector needs one of --match, --lacks, --above or --below", field="selector")
     is_watched = domain is not None and any(rule.view.watch for rule in domain.settings.rules)
     if condition is not None and condition.kind.is_numeric and not (options.place or is_watched):
-        raise BadInput("--above and --below need the element that contains the number: add --selector SELECTOR")
+        message = "--above and --below need the element that contains the number: add --selector SELECTOR"
+        raise BadInput(message, field="selector")
     return options
+
+
+@contextmanager
+def _name_invalid(field: str) -> Iterator[None]:
+    """Raise BadInput with the name of the field for a ValueError or BadInput in the block."""
+    with name_field(field):
+        try:
+            yield
+        except ValueError as error:
+            raise BadInput(str(error)) from error
+
+
+def _sign_command(
+    target: str, request: SubscriptionRequest, settings: Settings, before: SubscriptionOptions | None
+) -> str:
+    """Return the signature of a command, without which it never runs; empty for other targets. Raises BadInput."""
+    signed_text = get_signed_text(target)
+    if before is not None and target == before.target:
+        return before.signature
+    if signed_text and not request.may_run_commands:
+        raise BadInput("a program can only be added on its machine: recrawl notify add command:PROGRAM")
+    return build_command_signer(settings.home.resolve())(signed_text) if signed_text else ""
 
 
 def _parse_secret(text: str) -> str:
@@ -146,11 +250,44 @@ async def list_subscriptions(db: AppDatabase) -> list[tuple[Subscription, str]]:
     return [(each, "" if may_run(each, sign) else explain_not_run_here(each)) for each in listed]
 
 
+def describe_subscription(subscription: Subscription, *, not_run_here: str = "") -> SubscriptionState:
+    """Return a subscription for JSON. not_run_here: as in `list_subscriptions`."""
+    options, given = subscription.options, subscription.options.condition
+    bound = given.bound if given and given.kind.is_numeric else None
+    return SubscriptionState(
+        number=subscription.id,
+        domain=subscription.domain,
+        target=options.target,
+        allow_private=options.allow_private,
+        time_zone=options.zone,
+        pattern=options.pattern or None,
+        digest=options.digest or None,
+        secret=options.secret or None,
+        selector=options.place or None,
+        quiet_hours=options.quiet or None,
+        kinds=sorted(options.kinds),
+        condition={"kind": given.kind, "text": given.text or None, "bound": bound} if given else None,
+        cursor=subscription.position,
+        delivered=subscription.delivered,
+        delivered_at=subscription.delivered_at,
+        created_at=subscription.created_at,
+        paused_at=subscription.paused_at,
+        waiting=subscription.waiting,
+        failures=subscription.failures,
+        failing_since=subscription.failing_since,
+        dead_letters=subscription.dead,
+        max_bytes=subscription.max_bytes,
+        next_attempt_at=subscription.resume_at,
+        last_error=subscription.last_error or None,
+        not_run_here=not_run_here or None,
+    )
+
+
 async def find_subscription(db: AppDatabase, number: int) -> Subscription:
-    """Return the subscription with this number. Raises BadInput if there is none."""
+    """Return the subscription with this number. Raises NotFound if there is none."""
     subscription = await subscriptions.find_subscription(db, number)
     if subscription is None:
-        raise BadInput(f"there is no subscription {number}; to list them: recrawl notify list")
+        raise NotFound(f"there is no subscription {number}; to list them: recrawl notify list")
     return subscription
 
 
@@ -191,7 +328,7 @@ async def resume(
     await _queue_changes_before_pause(db, number, stop=stop)
     subscription = await find_subscription(db, number)
     if subscription.pause_position is not None and subscription.position < subscription.pause_position and not missed:
-        raise BadInput(
+        raise Conflict(
             f"subscription {number} stays paused: {format_count(subscription.waiting, 'change')} wait, and some changes"
             f" found before the pause have not been processed yet. To send all of them:"
             f" recrawl notify resume {number} --include-missed"

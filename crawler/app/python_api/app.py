@@ -20,10 +20,11 @@ from crawler.app.database import AppDatabase, open_configured_database
 from crawler.app.delivery.exports import search_pages
 from crawler.app.domains import add_domains
 from crawler.app.pages import find_text, make_target_filter, resolve_page
+from crawler.app.python_api.management import Management
 from crawler.app.registration import find_domains, get_domain, parse_typed_url
 from crawler.app.reports import measure_freshness
 from crawler.app.revisits import request_refresh
-from crawler.app.settings import SettingsPatch
+from crawler.app.settings import make_changed_patch
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.errors import BadInput
@@ -39,7 +40,7 @@ VERSIONS_PER_BATCH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class App:
+class App(Management):
     """An open recrawl database. Domains and pages are given as in the command: names, aliases or URLs.
 
     Methods raise BadInput for unusable arguments, StoreUnavailable if the database does not respond, and other
@@ -60,12 +61,10 @@ class App:
         Raises BadInput. If a name is invalid, nothing is registered. If a domain cannot be registered for another
         reason, such as an unknown host, the others are registered nevertheless.
         """
-        values = {each.name: getattr(settings, each.name) for each in fields(settings)}
-        changed = {name: value for name, value in values.items() if value != getattr(DEFAULT_SETTINGS, name)}
         for name in names:
             parse_typed_url(name)  # register nothing if any of them is invalid
         unique_names = list(dict.fromkeys(names))
-        patch, instant = SettingsPatch(changed), at or datetime.now(UTC)
+        patch, instant = make_changed_patch(settings), at or datetime.now(UTC)
         domains_by_name = {}
         for each in await add_domains(self._db, unique_names, patch, offline=offline, at=instant):
             if each.domain is None:
@@ -224,6 +223,27 @@ class BlockingApp:
     versions = _make_iterating(App.versions)
     freshness = _make_blocking(App.freshness)
     search = _make_blocking(App.search)
+    inspect = _make_blocking(App.inspect)
+    set = _make_blocking(App.set)
+    pause = _make_blocking(App.pause)
+    resume = _make_blocking(App.resume)
+    remove = _make_blocking(App.remove)
+    import_text = _make_blocking(App.import_text)
+    add_rule = _make_blocking(App.add_rule)
+    remove_rule = _make_blocking(App.remove_rule)
+    explain = _make_blocking(App.explain)
+    try_page = _make_blocking(App.try_page)
+    hint = _make_blocking(App.hint)
+    subscriptions = _make_blocking(App.subscriptions)
+    subscribe = _make_blocking(App.subscribe)
+    change_subscription = _make_blocking(App.change_subscription)
+    pause_subscription = _make_blocking(App.pause_subscription)
+    resume_subscription = _make_blocking(App.resume_subscription)
+    test_subscription = _make_blocking(App.test_subscription)
+    unsubscribe = _make_blocking(App.unsubscribe)
+    dead_letters = _make_blocking(App.dead_letters)
+    redeliver = _make_blocking(App.redeliver)
+    discard = _make_blocking(App.discard)
 
 
 class open_app:  # noqa: N801  used like a function

@@ -12,13 +12,14 @@ from crawler.app.database import AppDatabase
 from crawler.app.settings import SettingsPatch
 from crawler.cli.domains.register import probe_and_register
 from crawler.cli.lazy import notify_output, progress
-from crawler.cli.output import is_terminal, pick_fields, print_json, remark, say, show_facts, show_rows
+from crawler.cli.output import is_terminal, print_json, remark, say, show_facts, show_rows
 from crawler.cli.running.prune import remark_quotas
 from crawler.cli.session import DONE, PROBLEM, Interrupts, run_on_database, settings
 from crawler.clock import Clock
 from crawler.extras import explain_missing_extra
 from crawler.format.reasons import HEADINGS, format_reason
 from crawler.format.values import format_bytes, format_count, format_instant, format_when
+from crawler.json_lines import pick_fields
 
 MAX_NAMED = 10  # pages listed per kind
 NO_BROWSER = "no browser was found. Install one with `apt-get install chromium-headless-shell` (docs/rendering.md)"

@@ -8,9 +8,10 @@ from crawler.app.preview import CrawlPreview, State, Target, preview_crawl
 from crawler.app.settings import SettingsPatch
 from crawler.app.status import format_wait
 from crawler.cli.options import NO_DOMAIN
-from crawler.cli.output import pick_fields, print_json, say, show_facts, show_rows
+from crawler.cli.output import print_json, say, show_facts, show_rows
 from crawler.cli.session import run_on_database, settings
 from crawler.format.values import format_bytes, format_count, format_instant, format_span
+from crawler.json_lines import pick_fields
 
 EXTRA_REQUESTS = ", one per page, plus robots.txt and repeat fetches of changed pages"
 

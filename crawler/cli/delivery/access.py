@@ -8,19 +8,29 @@ import typer
 from crawler.cli.lazy import feeds, tokens
 from crawler.cli.lazy import kinds as change_kinds
 from crawler.cli.options import Json, Kinds, argument, flag, option, span_option
-from crawler.cli.output import pick_fields, print_listing, print_outcome, remark
+from crawler.cli.output import print_listing, print_outcome, remark
 from crawler.cli.session import run_on_database, settings
 from crawler.errors import BadInput
 from crawler.format.values import format_instant
+from crawler.json_lines import pick_fields
 
 app = typer.Typer(no_args_is_help=True, help="Manage the access tokens of the HTTP API that `recrawl serve` offers.")
 
+DEFAULT_SCOPE = "read"
 TokenName = Annotated[str, argument("NAME", "The token's name, such as search or nightly-report.")]
 
 
 @app.command("add")
 def add(
     name: TokenName,
+    scope: Annotated[
+        str,
+        option(
+            "SCOPES",
+            "What the token may do: read, crawl (recrawl and try pages), admin (change domains, rules and "
+            "notifications), or several, separated by commas.",
+        ),
+    ] = DEFAULT_SCOPE,
     expires: Annotated[
         timedelta | None, span_option("How long the token is valid, such as 30d. Default: until revoked.")
     ] = None,
@@ -29,24 +39,26 @@ def add(
     """Create an access token and print it.
 
     The token is shown only once, because recrawl stores only its hash. It gives access to the HTTP API and nothing
-    else.
+    else. No scope includes another one.
 
     Examples:
 
         recrawl tokens add search
+        recrawl tokens add ci --scope read,crawl --expires 30d
         curl -H "Authorization: Bearer $TOKEN" http://127.0.0.1:4280/api/v1/domains
     """
     now = datetime.now(UTC)
     expires_at = now + expires if expires is not None else None
-    token = tokens.create_token(settings().home.resolve(), name, expires_at=expires_at, at=now)
-    print_outcome({"name": name, "token": token}, token, as_json=as_json)
+    scopes = tokens.parse_scopes(scope)
+    token = tokens.create_token(settings().home.resolve(), name, scopes=scopes, expires_at=expires_at, at=now)
+    print_outcome({"name": name, "scopes": scopes, "token": token}, token, as_json=as_json)
     if not as_json:
         remark("This token is not shown again. Start the HTTP API with recrawl serve")
 
 
 @app.command("list")
 def list_all(as_json: Json = False) -> None:
-    """List the access tokens.
+    """List the access tokens with their scopes.
 
     Examples:
 
@@ -54,10 +66,15 @@ def list_all(as_json: Json = False) -> None:
     """
     issued = tokens.list_tokens(settings().home.resolve())
     rows = (
-        {"name": each.name, "created": format_instant(each.created_at), "expires": format_instant(each.expires_at)}
+        {
+            "name": each.name,
+            "scopes": ", ".join(each.scopes),
+            "created": format_instant(each.created_at),
+            "expires": format_instant(each.expires_at),
+        }
         for each in issued
     )
-    document = {"tokens": [pick_fields(each, "name", "created_at", "expires_at") for each in issued]}
+    document = {"tokens": [pick_fields(each, "name", "scopes", "created_at", "expires_at") for each in issued]}
     print_listing(document, rows, empty="There are no tokens: recrawl tokens add NAME", as_json=as_json)
 
 

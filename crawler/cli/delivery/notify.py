@@ -119,10 +119,11 @@ def add(
         zone=time_zone,
         secret=secret,
         allow_private=allow_private,
+        may_run_commands=True,
     )
     subscription = run_on_database(lambda db, _: notifications.subscribe(db, request, at=datetime.now(UTC)))
     if as_json:
-        print_json(notify_output.describe_subscription(subscription))
+        print_json(notifications.describe_subscription(subscription))
         return
     say(f"Subscription {subscription.id}: {notify_output.format_subscription(subscription)}")
     if not subscription.options.secret and subscription.options.target.startswith(("http://", "https://")):
@@ -143,7 +144,7 @@ def list_all(as_json: Json = False) -> None:
     listed = run_on_database(lambda db, _: notifications.list_subscriptions(db))
     if as_json:
         described = [
-            notify_output.describe_subscription(each, not_run_here=not_run_here) for each, not_run_here in listed
+            notifications.describe_subscription(each, not_run_here=not_run_here) for each, not_run_here in listed
         ]
         print_json({"subscriptions": described})
         return
@@ -168,7 +169,7 @@ def remove(number: Number, as_json: Json = False) -> None:
     dead = format_count(removed.dead, "dead letter") if removed.dead else ""
     lost = " and ".join(filter(None, (waiting, dead)))
     message = f"Subscription {number} is removed{f' with {lost}' if lost else ''}"
-    print_outcome(notify_output.describe_subscription(removed), message, as_json=as_json)
+    print_outcome(notifications.describe_subscription(removed), message, as_json=as_json)
 
 
 @app.command()
@@ -185,7 +186,7 @@ def pause(number: Number, as_json: Json = False) -> None:
     waiting = f"; {format_count(subscription.waiting, 'change')} waiting" if subscription.waiting else ""
     already = "" if is_new else " already"
     message = f"Subscription {number} is{already} paused{waiting}. To resume: recrawl notify resume {number}"
-    print_outcome(notify_output.describe_subscription(subscription), message, as_json=as_json)
+    print_outcome(notifications.describe_subscription(subscription), message, as_json=as_json)
 
 
 @app.command()
@@ -211,7 +212,7 @@ def resume(
     since = "the changes found during the pause" if include_missed else "changes found from now on"
     waiting = f" {format_count(subscription.waiting, 'waiting change')} and" if subscription.waiting else ""
     message = f"is resumed: it receives{waiting} {since}" if was_paused else "is not paused"
-    document = notify_output.describe_subscription(subscription)
+    document = notifications.describe_subscription(subscription)
     print_outcome(document, f"Subscription {number} {message}", as_json=as_json)
 
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from crawler.app.delivery import notifications
-from crawler.cli.output import pick_fields, remark, say, show_facts
+from crawler.cli.output import remark, say, show_facts
 from crawler.cli.session import settings
 from crawler.format.kinds import NEWS
 from crawler.format.values import format_bytes, format_count, format_undelivered, format_when
@@ -67,32 +67,6 @@ def remark_missing_secrets(subscription: notifications.Subscription) -> None:
     """Print remarks about secrets of a subscription that its deliveries do not have."""
     for sentence in notifications.list_missing_secrets(settings(), subscription):
         remark(sentence)
-
-
-def describe_subscription(subscription: notifications.Subscription, *, not_run_here: str = "") -> dict[str, object]:
-    """Return a subscription as JSON. not_run_here: why processes of this RECRAWL_HOME may not run its command."""
-    options, given = subscription.options, subscription.options.condition
-    bound = given.bound if given and given.kind.is_numeric else None
-    condition = given and {"kind": given.kind, "text": given.text or None, "bound": bound}
-    return {
-        "number": subscription.id,
-        "domain": subscription.domain,
-        **pick_fields(options, "target", "allow_private"),
-        "time_zone": options.zone,
-        **{name: text or None for name, text in pick_fields(options, "pattern", "digest", "secret").items()},
-        "selector": options.place or None,
-        "quiet_hours": options.quiet or None,
-        "kinds": sorted(options.kinds),
-        "condition": condition,
-        "cursor": subscription.position,
-        **pick_fields(subscription, "delivered", "delivered_at", "created_at", "paused_at"),
-        **pick_fields(subscription, "waiting", "failures", "failing_since"),
-        "dead_letters": subscription.dead,
-        "max_bytes": subscription.max_bytes,
-        "next_attempt_at": subscription.resume_at,
-        "last_error": subscription.last_error or None,
-        "not_run_here": not_run_here or None,
-    }
 
 
 def remark_failures(delivered: notifications.DeliveryStats) -> None:

@@ -9,15 +9,16 @@ from typing import Annotated
 import typer
 
 from crawler.app.settings import SettingsPatch
-from crawler.cli.lazy import domain_settings, domains, register, registration
+from crawler.cli.lazy import domain_settings, domains, imports, register, registration
 from crawler.cli.lazy import status as app_status
 from crawler.cli.options import NO_DOMAIN, At, DomainName, DomainNames, Json, Offline, argument, flag, option
-from crawler.cli.output import pick_fields, print_json, print_listing, print_outcome, remark, say, show_facts
+from crawler.cli.output import print_json, print_listing, print_outcome, remark, say, show_facts
 from crawler.cli.running.prune import format_storage
 from crawler.cli.session import DONE, PROBLEM, Interrupts, run_on_database, settings
 from crawler.cli.settings_options import EMPTY_PATCH, add_settings_options
 from crawler.errors import BadInput
-from crawler.format.values import format_bytes, format_instant
+from crawler.format.values import format_bytes, format_count, format_instant
+from crawler.json_lines import pick_fields
 
 PAGE_COUNTS = ("unfetched", "fetched", "gone", "dead_links", "moved", "excluded", "withheld")
 NUMBERS = ("importance", "unfetched", "fetched", "gone", "dead links")
@@ -30,7 +31,12 @@ app = typer.Typer(no_args_is_help=True, help="Register, configure and inspect do
 def add(
     domain: Annotated[list[str] | None, argument("URL|DOMAIN", "The domains to register.")] = None,
     source: Annotated[
-        str | None, option("FILE", "Read domains from a file, one per line; - reads stdin.", "--from")
+        str | None,
+        option(
+            "FILE",
+            "Read domains and URLs from a list (one per line), an OPML file or a sitemap; - reads stdin.",
+            "--from",
+        ),
     ] = None,
     offline: Offline = False,
     patch: SettingsPatch = EMPTY_PATCH,
@@ -41,7 +47,7 @@ def add(
 
     The root page of each domain is requested once. If it redirects within the same registrable domain (to www or
     https), the redirect's target is registered, and the original name becomes an alias. A URL with a path adds that
-    page as a seed.
+    page as a seed; in a registered domain, the page is fetched next.
 
     Examples:
 
@@ -50,47 +56,45 @@ def add(
         recrawl domains add example.com --target-freshness 95% --budget-bytes 2GB
         recrawl domains add http://127.0.0.1:8000 --allow-private
         recrawl domains add --from names.txt --offline
+        recrawl domains add --from feeds.opml
     """
     names = [*(domain or []), *(_read_names(source) if source is not None else [])]
     if not names:
         raise BadInput("nothing to register: name a URL, or a file with --from")
     now = at or datetime.now(UTC)
-    results = run_on_database(lambda db, _: domains.add_domains(db, names, patch, offline=offline, at=now))
-    if source is None and len(results) == 1 and results[0].error:
-        raise BadInput(results[0].error)
-    _print_results(results, as_json=as_json)
+    result = run_on_database(lambda db, _: imports.import_names(db, names, patch, offline=offline, at=now))
+    if source is None and len(names) == 1 and result.failed:
+        raise BadInput(next(iter(result.failed.values())))
+    _print_result(result, as_json=as_json)
     register.remark_missing_secrets(domains.make_domain_settings(patch, settings()))
-    return DONE if all(result.is_new for result in results) else PROBLEM
+    return PROBLEM if result.failed else DONE
 
 
 def _read_names(source: str) -> list[str]:
-    """Return the names in a file, one per line, without blank lines and comments. Raises BadInput."""
+    """Return the domains and URLs in a file. Raises BadInput."""
     try:
         text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise BadInput(f"{source} cannot be read: {reason}") from error
-    return [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    return imports.parse_import(text)
 
 
-def _print_results(results: "Sequence[domains.AddResult]", *, as_json: bool) -> None:
-    for result in results:
-        if result.error:
-            remark(f"recrawl: {result.name}: {result.error}")
-        if result.warning:
-            remark(result.warning)
-    new = [result for result in results if result.is_new]
+def _print_result(result: "imports.ImportResult", *, as_json: bool) -> None:
+    for name, error in result.failed.items():
+        remark(f"recrawl: {name}: {error}")
+    for warning in result.warnings:
+        remark(warning)
     if as_json:
-        registered = [
-            domains.describe_domain(result.new_domain) | ({"warning": result.warning} if result.warning else {})
-            for result in new
-        ]
-        failed = [{"name": result.name, "error": result.error} for result in results if result.error]
-        print_json({"registered": registered, "failed": failed})
+        failed = [{"name": name, "error": error} for name, error in result.failed.items()]
+        registered = [domains.describe_domain(domain) for domain in result.registered]
+        print_json({"registered": registered, "pages": result.pages, "failed": failed, "warnings": result.warnings})
         return
-    for result in new:
-        say(f"Registered {result.new_domain.root}{register.format_aliases(result.new_domain)}")
-    if any(not result.warning for result in new):
+    for domain in result.registered:
+        say(f"Registered {domain.root}{register.format_aliases(domain)}")
+    if result.pages:
+        say(f"{format_count(result.pages, 'page')} of registered domains will be fetched next")
+    if result.pages or len(result.registered) > len(result.warnings):
         remark("Next: recrawl crawl --due. A running local stack starts crawling within five minutes")
 
 

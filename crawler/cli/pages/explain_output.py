@@ -3,17 +3,14 @@
 from datetime import datetime
 
 from crawler.app import explain as app
-from crawler.app.rules import describe_rule
 from crawler.app.running.maintenance import check_plugins
-from crawler.cli.output import pick_fields, print_json, remark, say, show_facts, show_rows
+from crawler.cli.output import print_json, remark, say, show_facts, show_rows
 from crawler.cli.session import DONE, PROBLEM, Interrupts, run_on_database, settings
 from crawler.format.domain_settings import format_rule
 from crawler.format.explanation import format_edit, format_magnitude_factor, format_rate_estimate
 from crawler.format.lists import format_dates, format_list
 from crawler.format.reasons import format_reason
-from crawler.format.trust import describe_trust, format_conditional_request
 from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_when
-from crawler.json_lines import get_field_values
 
 METHOD_NOTE = """The SimHash distance of two versions measures the magnitude of a change, which affects how soon the
 page is revisited. Content-Length and Last-Modified, if they have proved reliable, can show before the body is fetched
@@ -46,7 +43,7 @@ def show_explanation(text: str, *, why: bool, at: datetime | None, as_json: bool
     if (page := explanation.known.page) is None:
         _print_untracked(explanation, as_json=as_json)
     elif as_json:
-        print_json(_describe(explanation, page, details))
+        print_json(app.describe_explanation(explanation, page, details))
     else:
         _show_explanation(explanation, page, details, why=why)
     return DONE
@@ -65,13 +62,6 @@ def _format_edits(content: app.ComparedContent) -> str:
     more = len(blocks) - MAX_EDITS
     ending = f"\nand {format_count(more, 'block')} more: recrawl diff {content.last_change.url}" if more > 0 else ""
     return "\n".join(map(format_edit, blocks[:MAX_EDITS])) + ending
-
-
-def _format_next_request(page: app.PageFacts, known: app.Explanation) -> str:
-    about = {"by_head": known.uses_head, "validator_check": known.is_validator_check}
-    return format_conditional_request(
-        page.validators, known.trust, template=page.template, suspected=known.suspected, **about
-    )
 
 
 def _format_activity(page: app.PageFacts) -> str:
@@ -123,7 +113,7 @@ def _list_facts(about: app.UrlExplanation, page: app.PageFacts, details: app.Pag
         ("Version", f"{page.version}, {format_bytes(page.received_bytes)} received" if page.version else "none"),
         ("ETag", page.etag or ""),
         ("Last-Modified", page.last_modified or ""),
-        ("Next request", _format_next_request(page, stored) if page.version else ""),
+        ("Next request", app.format_next_request(page, stored) if page.version else ""),
         ("Scripts", about.scripts),
         ("Method", METHOD_NOTE if page.version else ""),
         ("Links", f"to {format_count(page.outlinks or 0, 'page')}; {_format_links(stored)}"),
@@ -219,42 +209,12 @@ def _show_linkers(stored: app.Explanation, *, gets_cash: bool) -> None:
     show_rows(rows, right=["importance", "links", "passes"])
 
 
-NO_LINKS: dict[str, object] = {"links": 0, "linking_pages": ()}
-
-
 def _print_untracked(explanation: app.UrlExplanation | app.UnknownUrl, *, as_json: bool) -> None:
     stored = None if isinstance(explanation, app.UnknownUrl) else explanation.known
     reason = explanation.reason if isinstance(explanation, app.UnknownUrl) else explanation.untracked
     if as_json:
-        links = pick_fields(stored, "links", "linking_pages") if stored is not None else NO_LINKS
-        print_json({"url": explanation.url, "tracked": False, "reason": reason, **links})
+        print_json(app.describe_untracked(explanation))
         return
     say(f"{explanation.url} is not tracked: {reason}")
     if stored is not None:
         _show_linkers(stored, gets_cash=False)
-
-
-def _describe(about: app.UrlExplanation, page: app.PageFacts, details: app.PageDetails) -> dict[str, object]:
-    domain, stored = about.domain, about.known
-    rates = {"rate_per_day": page.rate_estimate.rate_per_day, "rate_per_day_90": about.rate_interval}
-    return {
-        "url": page.url,
-        "tracked": True,
-        "domain": domain.authority,
-        "next": about.next,
-        **pick_fields(stored, "at", "waiting", "prior_source", "sources", "visits", "links", "linking_pages"),
-        "excluded_now": about.exclusion,
-        **pick_fields(about, "change_rate", "value", "shadow_price"),
-        "revisit": domain.settings.revisit,
-        "terms": stored.terms and get_field_values(stored.terms) | {"revisit": domain.settings.revisit},
-        "due_today": about.due,
-        "next_request": _format_next_request(page, stored),
-        "trust": describe_trust(stored.trust),
-        "rules": [describe_rule(rule) for rule in domain.settings.rules if rule.matches(page.url)],
-        "page": get_field_values(page) | rates,
-        "orphan": stored.is_orphan,
-        "content": details.content,
-        "domain_wait": about.waits,
-        "list": details.source,
-        "dates": details.dates,
-    }

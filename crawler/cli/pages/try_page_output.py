@@ -7,7 +7,7 @@ from rich.text import Text
 
 from crawler.app import try_page as app
 from crawler.app.running.maintenance import check_plugins
-from crawler.cli.output import get_stdout, make_printable, pick_fields, print_json, say, show_facts, show_table
+from crawler.cli.output import get_stdout, make_printable, print_json, say, show_facts, show_table
 from crawler.cli.session import DONE, PROBLEM, run_on_database, settings
 from crawler.errors import BadInput
 from crawler.format.reasons import MASK_REASON_WORDS, RENDERING_WORDS
@@ -24,7 +24,7 @@ def show_trial(text: str, *, again: bool, screenshot: Path | None, at: datetime 
     if screenshot is not None:
         _save_screenshot(screenshot, result)
     if as_json:
-        print_json(_describe_result(result))
+        print_json(app.describe_trial(result))
     else:
         _show_result(result)
     return DONE if result.parsed is not None else PROBLEM
@@ -76,14 +76,8 @@ def _show_result(result: app.TryResult) -> None:
         get_stdout().print(_format_block(block), soft_wrap=True)
 
 
-def _get_sides(each: app.Difference) -> tuple[str, str | None, str | None]:
-    """Return the kind of block that differs, and its text before and after; None where the block is missing."""
-    ((before, after),) = each.sides
-    return each.blocks[0].kind.value, before.text if before else None, after.text if after else None
-
-
 def _format_row(each: app.Difference) -> tuple[str, str, str]:
-    part, was, now = _get_sides(each)
+    part, was, now = app.get_sides(each)
     return part, _truncate(was or ""), _truncate(now or "")
 
 
@@ -159,35 +153,3 @@ def _format_why(block: app.ExplainedBlock) -> str:
         return f"  <- {MASK_REASON_WORDS[block.why]}" + (f": {block.rule}" if block.rule else "")
     reasons = [MASK_REASON_WORDS[block.why], f"a rule ignores part of it: {block.rule}" if block.rule else ""]
     return "".join(f"  <- {each}" for each in reasons if each)
-
-
-def _describe_result(result: app.TryResult) -> dict[str, object]:
-    version, visit = result.target.version, result.visit
-    return {
-        "url": result.target.url,
-        "at": result.at,
-        "problem": result.problem,
-        "status": result.response.status if isinstance(result.response, app.Fetched) else None,
-        "version": version.number if version else None,
-        "version_at": result.baseline.at if result.baseline else None,
-        "change": visit.change if visit else None,
-        "evidence": visit.verdict.evidence if visit else None,
-        "reason": visit.reason if visit else "",
-        "parts": sorted(visit.verdict.significant.kinds) if visit else [],
-        "differences": [
-            _describe_difference(each) | {"is_significant": not reason, "reason": reason}
-            for each, reason in app.list_differences(result)
-        ],
-        "seconds_later": [_describe_difference(each) for each in app.list_volatile_differences(result)],
-        "blocks": [_describe_block(block) for block in app.list_blocks(result)],
-    }
-
-
-def _describe_difference(each: app.Difference) -> dict[str, object]:
-    return dict(zip(("part", "before", "after"), _get_sides(each), strict=True))
-
-
-def _describe_block(block: app.ExplainedBlock) -> dict[str, object]:
-    masked = [block.text[start:end] for start, end in block.masked]
-    about = {"part": block.kind, "masked": masked, "is_masked": block.is_whole, "reason": block.why}
-    return about | pick_fields(block, "text", "rule")

@@ -6,12 +6,12 @@ from math import isfinite
 
 from crawler.app import reports
 from crawler.cli.options import NO_DOMAIN
-from crawler.cli.output import pick_fields, print_json, print_listing, remark, say, show_facts, show_table
+from crawler.cli.output import print_json, print_listing, remark, say, show_facts, show_table
 from crawler.cli.plot import Chart, Series, show_plots
 from crawler.cli.session import DONE, PROBLEM, run_on_database
 from crawler.format.reports import BUDGET_SOURCES, format_plan, format_step
 from crawler.format.values import format_share, format_span, format_when
-from crawler.json_lines import get_field_values
+from crawler.json_lines import get_field_values, pick_fields
 
 COLUMNS = ("importance", "pages", "min value", "budget", "requests/day", "fresh", "age")
 POLICY_COLUMNS = ("revisit policy", "requests/day", "fresh", "age")

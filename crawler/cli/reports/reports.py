@@ -8,10 +8,10 @@ import typer
 
 from crawler.cli.lazy import plan_output, report_output, reports
 from crawler.cli.options import NO_DOMAIN, At, DomainOrAll, Json, argument, option
-from crawler.cli.output import pick_fields, print_listing, remark, say
+from crawler.cli.output import print_listing, remark, say
 from crawler.cli.session import DONE, PROBLEM, run_on_database
 from crawler.format.values import format_bytes, format_count, format_instant, format_span
-from crawler.json_lines import get_field_values
+from crawler.json_lines import get_field_values, pick_fields
 
 HOURLY_NUMBERS = ("visits", "requests", "received", "errors", "latency")
 AUDIT_NUMBERS = (

@@ -5,9 +5,10 @@ A token has 256 random bits, so a plain SHA-256 hash cannot be reversed by searc
 
 import hmac
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
 
@@ -20,6 +21,14 @@ MAX_TOKENS = 100
 MAX_NAME_CHARS = 64
 
 
+class TokenScope(StrEnum):
+    """What a token may do. No scope includes another one."""
+
+    READ = "read"  # read everything
+    CRAWL = "crawl"  # request fetches: recrawl, try and report changes
+    ADMIN = "admin"  # change domains, rules and subscriptions
+
+
 @dataclass(frozen=True, slots=True)
 class ApiToken:
     """An issued token. expires_at: None if it is valid until it is revoked.  digest: its SHA-256 hash, hexadecimal."""
@@ -28,6 +37,7 @@ class ApiToken:
     created_at: datetime
     expires_at: datetime | None
     digest: str = field(repr=False)
+    scopes: tuple[TokenScope, ...] = (TokenScope.READ,)  # files of earlier versions have none
 
     def is_valid(self, *, at: datetime) -> bool:
         return self.expires_at is None or at < self.expires_at
@@ -36,7 +46,23 @@ class ApiToken:
 TOKENS = NamedRecords("api-tokens", TypeAdapter(list[ApiToken]))
 
 
-def create_token(home: Path, name: str, *, expires_at: datetime | None, at: datetime) -> str:
+def parse_scopes(text: str) -> tuple[TokenScope, ...]:
+    """Parse a comma-separated list of scopes, such as read,crawl. Raises BadInput."""
+    names = {name.strip().lower() for name in text.split(",")} - {""}
+    unknown = sorted(names - set(TokenScope))
+    if unknown or not names:
+        raise BadInput(f"{(unknown or [text])[0]!r} is not a scope: use {', '.join(TokenScope)}")
+    return tuple(scope for scope in TokenScope if scope in names)
+
+
+def create_token(
+    home: Path,
+    name: str,
+    *,
+    scopes: Collection[TokenScope] = (TokenScope.READ,),
+    expires_at: datetime | None,
+    at: datetime,
+) -> str:
     """Create a token and return it; it cannot be shown again. Raises BadInput for a bad name or too many tokens."""
     if not name.isprintable() or not name.strip() or len(name) > MAX_NAME_CHARS:
         raise BadInput(f"the name of a token must be one line of at most {MAX_NAME_CHARS} characters")
@@ -46,7 +72,7 @@ def create_token(home: Path, name: str, *, expires_at: datetime | None, at: date
         if len(tokens) >= MAX_TOKENS:
             raise BadInput(f"there are already {MAX_TOKENS} tokens, which is the maximum: revoke some")
         token = f"recrawl_{secrets.token_urlsafe(32)}"  # a prefix, so that secret scanners recognize tokens
-        tokens.append(ApiToken(name=name, created_at=at, expires_at=expires_at, digest=_digest(token)))
+        tokens.append(ApiToken(name, at, expires_at, _digest(token), tuple(scopes)))
     return token
 
 

@@ -1,4 +1,4 @@
-"""The HTTP API: the data of the web UI for programs, read-only, with bearer tokens and an OpenAPI description.
+"""The HTTP API: what the web UI shows and does for programs, with bearer tokens and an OpenAPI description.
 
 `ApiOnDemand` is the ASGI application, and `is_api_path` recognizes its requests. Responses have the names and values of
 the commands' --json output; errors are problem documents (RFC 9457).

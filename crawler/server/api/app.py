@@ -1,100 +1,119 @@
-"""The FastAPI application: routes, authentication, limits, problem documents and the OpenAPI description."""
+"""The FastAPI application: its routes, problem documents and OpenAPI description."""
 
-import asyncio
 import json
-import logging
-import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+import re
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
 from functools import wraps
 from http import HTTPStatus
-from math import ceil
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
-from fastapi import Depends, FastAPI, HTTPException, Request, Response
+from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException as AnyHTTPException
+from starlette.routing import Match
 
 from crawler import __version__
-from crawler.app.running.tokens import find_token
-from crawler.errors import BadInput, CrawlerError, CursorTooOld, StoreUnavailable
+from crawler.errors import BadInput, Conflict, CrawlerError, CursorTooOld, NotFound, StoreUnavailable
 from crawler.json_lines import format_json
-from crawler.server.api.endpoints import Api
+from crawler.server.api.gate import KEY_HEADER, NO_STORE, Gate
+from crawler.server.api.table import ENDPOINTS, Endpoint
+from crawler.server.api.writing import WritingApi
 
 ROOT = "/api/v1"
 OPENAPI = f"{ROOT}/openapi.json"
-MAX_CONCURRENT = 2  # requests at once; the other database connections are for the web UI
-DEADLINE_S = 30.0  # time limit of one response
-MAX_QUERY_BYTES = 16 << 10
-PER_SECOND, BURST = 20.0, 40.0  # requests with one token; all requests without a valid token share one limit
-BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="Create a token with recrawl tokens add NAME.")
+EXAMPLES = Path(__file__).with_name("examples.json")  # recorded by tests/server/api/test_every_endpoint.py
+WRITING_METHODS = ("POST", "PATCH")  # those with a body
 
-log = logging.getLogger("recrawl.api")
-
-NO_STORE = {"cache-control": "no-store"}
 MEDIA_TYPE = "application/problem+json"
-STATUS = {BadInput: 400, CursorTooOld: 410, StoreUnavailable: 503}
+STATUS = {NotFound: 404, Conflict: 409, BadInput: 400, CursorTooOld: 410, StoreUnavailable: 503}  # the first that fits
 _DESCRIPTIONS: dict[int | str, str] = {
-    400: "A parameter is invalid, or the cursor belongs to another database.",
+    400: "A parameter is invalid, the body is not JSON, or the cursor belongs to another database.",
     401: "The bearer token is missing or invalid.",
+    403: "The token lacks the scope of this operation.",
     404: "The requested item does not exist.",
+    409: "The request does not fit the current state, or a request with the same idempotency key is still running.",
     410: "Changes after this cursor are no longer stored: read all pages again.",
+    413: "The body is too large.",
+    415: "The body is not application/json.",
+    422: "A field of the body is invalid, or the idempotency key was used for another request.",
     429: "Too many requests; Retry-After is the number of seconds to wait.",
     503: "The database is not available, the response took too long, too many requests run at once, or the search "
     "index is still being built.",
     "default": "Any other error.",
 }
 _CONTENT = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-RESPONSES: dict[int | str, dict[str, Any]] = {
-    status: {"description": text, "content": _CONTENT} for status, text in _DESCRIPTIONS.items()
+RESPONSES = {str(status): {"description": text, "content": _CONTENT} for status, text in _DESCRIPTIONS.items()}
+OF_BODIES = {"413", "415", "422"}
+IDEMPOTENCY_KEY = {
+    "name": KEY_HEADER,
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string", "minLength": 1, "maxLength": 255},
+    "description": "A unique text, such as a UUID. A repeated request with the same key gets the first response again.",
 }
-Handler = Callable[..., Awaitable[Response]]
+SCHEME = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "Create a token with recrawl tokens add NAME --scope SCOPES.",
+}
+DESCRIPTION = "Reads and changes the domains, pages, versions, changes and notifications that recrawl stores."
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem document (RFC 9457)."""
+    """A problem document (RFC 9457). field: the parameter, or the field of the body with dots; null if unknown."""
 
     type: str
     title: str
     status: int
     detail: str
+    field: str | None
+
+
+def build_problem(status: int, detail: str, *, field: str = "", headers: dict[str, str] | None = None) -> Response:
+    problem = Problem("about:blank", HTTPStatus(status).phrase, status, detail, field or None)
+    return Response(format_json(problem), status, {**NO_STORE, **(headers or {})}, MEDIA_TYPE)
 
 
 async def handle_http_error(_request: Request, error: AnyHTTPException) -> Response:
-    problem = Problem("about:blank", HTTPStatus(error.status_code).phrase, error.status_code, error.detail)
-    headers = {**NO_STORE, **(error.headers or {})}
-    return Response(format_json(problem), error.status_code, headers, MEDIA_TYPE)
+    return build_problem(error.status_code, error.detail, headers=dict(error.headers or {}))
 
 
 async def handle_crawler_error(request: Request, error: CrawlerError) -> Response:
     status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
-    return await handle_http_error(request, HTTPException(status, str(error)))
+    field = error.field if isinstance(error, BadInput) else ""
+    if status == 400 and request.method in WRITING_METHODS:
+        status = 422
+    return build_problem(status, f"{field}: {error}" if field else str(error), field=field)
 
 
-async def handle_bad_parameter(request: Request, error: RequestValidationError) -> Response:
-    """Report the first invalid parameter and the reason."""
+async def handle_bad_parameter(_request: Request, error: RequestValidationError) -> Response:
+    """Report the first invalid parameter or field, and the reason."""
     first = error.errors()[0]
-    name, value = first["loc"][1], str(first["input"])[:40]
-    reason = first.get("ctx", {}).get("error") or f"{first['msg']}, not {value!r}"
+    place, value = first["loc"], str(first["input"])[:40]
+    if first["type"] == "json_invalid":
+        return build_problem(400, f"the body is not JSON: {first['ctx']['error']} at character {place[1]}")
+    name = ".".join(map(str, place[1:])) or "the body"
+    reason = str(first.get("ctx", {}).get("error") or f"{first['msg']}, not {value!r}")
     detail = f"{name} is missing" if first["type"] == "missing" else f"{name}: {reason}"
-    return await handle_http_error(request, HTTPException(400, detail))
+    return build_problem(422 if place[0] == "body" else 400, detail, field=".".join(map(str, place[1:])))
 
 
-def make_app(api: Api) -> FastAPI:
+def make_app(api: WritingApi) -> FastAPI:
     """Return the application for the paths below /api."""
     app = FastAPI(
         title="recrawl",
         version=__version__,
-        description="Read-only access to the domains, pages, versions and changes that recrawl stores.",
+        description=DESCRIPTION,
         openapi_url=None,  # served below, with the address of the server
         docs_url=None,  # FastAPI's pages load scripts from other sites
         redoc_url=None,
         redirect_slashes=False,
-        dependencies=[Depends(_build_token_check(api)), Depends(_reject_unknown_parameters)],
-        responses=RESPONSES,
         exception_handlers={
             AnyHTTPException: handle_http_error,
             CrawlerError: handle_crawler_error,
@@ -102,106 +121,98 @@ def make_app(api: Api) -> FastAPI:
         },
         generate_unique_id_function=lambda route: route.name,
     )
-    slots = asyncio.Semaphore(MAX_CONCURRENT)
-    for verb in (api.domains, api.changes, api.pages, api.text, api.versions, api.freshness, api.search):
-        app.add_api_route(f"{ROOT}/{verb.__name__}", _limit_endpoint(verb, slots))
+    gate = Gate(api)
+    for endpoint in ENDPOINTS:
+        app.router.add_api_route(
+            f"{ROOT}{endpoint.path}",
+            _respond_json(getattr(api, endpoint.operation), endpoint),
+            methods=[endpoint.method],
+            status_code=endpoint.status,
+            responses={"default": {}},  # without it, FastAPI adds its own
+            openapi_extra={"security": [{"token": [endpoint.scope.value]}]},
+            route_class_override=_build_route_class(gate, endpoint),
+        )
 
     async def serve_openapi(request: Request) -> Response:
         servers = [{"url": f"{request.url.scheme}://{request.url.netloc}"}]
-        return _respond_json(build_openapi_document(app) | {"servers": servers})
+        return Response(
+            format_json(build_openapi_document(app) | {"servers": servers}), 200, NO_STORE, "application/json"
+        )
 
     async def reject_unknown_path(request: Request) -> Response:
+        routes = [route for route in app.routes if route.matches(request.scope)[0] is Match.PARTIAL]
+        methods = sorted({method for route in routes for method in getattr(route, "methods", None) or ()})
+        if methods:
+            raise HTTPException(405, headers={"allow": ", ".join(methods)})
         raise HTTPException(404, f"there is no {request.url.path}: see {OPENAPI} for all paths")
 
     app.add_route(OPENAPI, serve_openapi)
-    app.add_route("/api/{rest:path}", reject_unknown_path)
+    app.add_route("/api/{rest:path}", reject_unknown_path, methods=["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
     return app
 
 
+def _build_route_class(gate: Gate, endpoint: Endpoint) -> type[APIRoute]:
+    """Return a class of routes whose requests pass the gate before FastAPI reads them."""
+
+    class GatedRoute(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            handle = super().get_route_handler()
+
+            async def handle_request(request: Request) -> Response:
+                return await gate.handle(request, endpoint, self, handle)
+
+            return handle_request
+
+    return GatedRoute
+
+
+def _respond_json(
+    operation: Callable[..., Awaitable[object]], endpoint: Endpoint
+) -> Callable[..., Awaitable[Response]]:
+    """Return the operation with a JSON response, and with the Location of what it created."""
+
+    @wraps(operation)
+    async def respond(**arguments: Any) -> Response:
+        document, headers = await operation(**arguments), dict(NO_STORE)
+        if endpoint.location:
+            location = re.sub(r"{(\w+)}", lambda each: quote(str(getattr(document, each[1])), ":"), endpoint.location)
+            headers["location"] = f"{ROOT}{location}"
+        if document is None:
+            return Response(None, endpoint.status, headers)
+        return Response(format_json(document), endpoint.status, headers, "application/json")
+
+    return respond
+
+
 def build_openapi_document(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document for the output of `format_json`: durations in seconds, all fields required."""
+    """Return the OpenAPI document for the output of `format_json`: spans in seconds, all returned fields required."""
 
     def adapt_schema(node: dict[str, Any]) -> dict[str, Any]:
         if node.get("format") == "duration":
             return {**node, "type": "number", "format": "double", "description": "seconds"}
-        has_fields = node.get("type") == "object" and "properties" in node
-        return node | {"required": list(node["properties"])} if has_fields else node
+        # Bodies of requests allow no other fields; they may omit some.
+        is_returned = node.get("type") == "object" and "properties" in node and "additionalProperties" not in node
+        return node | {"required": list(node["properties"])} if is_returned else node
 
     document: dict[str, Any] = json.loads(json.dumps(app.openapi()), object_hook=adapt_schema)
+    examples: dict[str, dict[str, Any]] = json.loads(EXAMPLES.read_bytes())
+    for path in document["paths"].values():
+        for method, operation in path.items():
+            example = examples.get(operation["operationId"], {})
+            for parameter in operation.get("parameters", ()):
+                if parameter["name"] in example.get("parameters", {}):
+                    parameter["example"] = example["parameters"][parameter["name"]]
+            if "body" in example:
+                operation["requestBody"]["content"]["application/json"]["example"] = example["body"]
+            (status, success), *_ = operation["responses"].items()
+            if "response" in example:
+                success["content"]["application/json"]["example"] = example["response"]
+            statuses = [each for each in RESPONSES if method in {"post", "patch"} or each not in OF_BODIES]
+            errors = {each: {"$ref": f"#/components/responses/{each}"} for each in statuses}
+            operation["responses"] = {status: success, **errors}
+            if method == "post":
+                operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
     document["components"]["schemas"]["Problem"] = TypeAdapter(Problem).json_schema()
+    document["components"]["responses"] = RESPONSES
+    document["components"]["securitySchemes"] = {"token": SCHEME}
     return document
-
-
-@dataclass(slots=True)
-class RateLimit:
-    """A token bucket per name. per_second: the refill rate.  burst: the capacity.  now: returns monotonic seconds."""
-
-    per_second: float = PER_SECOND
-    burst: float = BURST
-    now: Callable[[], float] = time.monotonic
-    _remaining: dict[str, tuple[float, float]] = field(default_factory=dict)  # tokens, and when they were counted
-
-    def count_request(self, name: str) -> float:
-        """Count a request. Return 0 if it is allowed, or the seconds to wait."""
-        at = self.now()
-        left, then = self._remaining.get(name, (self.burst, at))
-        left = min(self.burst, left + (at - then) * self.per_second)
-        self._remaining[name] = (left - 1 if left >= 1 else left, at)
-        return max(1 - left, 0) / self.per_second
-
-
-def _build_token_check(api: Api) -> Callable[..., Awaitable[None]]:
-    rate = RateLimit()
-
-    async def check_token(authorization: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]) -> None:
-        """Raise HTTPException for a request without a valid token, or above the rate limit."""
-        token = None
-        if authorization is not None:
-            token = await asyncio.to_thread(find_token, api.home, authorization.credentials.strip(), at=api.now())
-        if wait := rate.count_request(token.name if token is not None else ""):
-            raise HTTPException(429, "too many requests", {"retry-after": str(ceil(wait))})
-        if token is None:
-            headers = {"www-authenticate": 'Bearer realm="recrawl"'}
-            raise HTTPException(401, "send a bearer token; create one with recrawl tokens add NAME", headers)
-
-    return check_token
-
-
-async def _reject_unknown_parameters(request: Request) -> None:
-    if len(request.scope["query_string"]) > MAX_QUERY_BYTES:
-        raise HTTPException(400, f"the query is longer than {MAX_QUERY_BYTES} bytes")
-    allowed = {each.alias for each in request.scope["route"].dependant.query_params}
-    unknown = sorted(set(request.query_params) - allowed)
-    if unknown:
-        names = ", ".join(sorted(allowed)) or "none"
-        raise HTTPException(400, f"{unknown[0][:40]} is not a parameter of this path; its parameters: {names}")
-
-
-def _limit_endpoint(endpoint: Callable[..., Awaitable[object]], slots: asyncio.Semaphore) -> Handler:
-    """Return the endpoint with limits on its concurrency and time, and with a JSON response."""
-
-    @wraps(endpoint)
-    async def limited(**arguments: Any) -> Response:
-        try:
-            async with asyncio.timeout(10):  # wait for another request to end
-                await slots.acquire()
-        except TimeoutError as error:
-            raise HTTPException(503, "too many requests run at once: try again later", {"retry-after": "5"}) from error
-        try:
-            async with asyncio.timeout(DEADLINE_S):
-                return _respond_json(await endpoint(**arguments))
-        except TimeoutError as error:
-            raise HTTPException(503, f"the response took longer than {DEADLINE_S:.0f} s") from error
-        except (HTTPException, CrawlerError):
-            raise
-        except Exception as error:
-            log.exception("api.failed", extra={"path": f"{ROOT}/{endpoint.__name__}"})
-            raise HTTPException(500, "an unexpected error occurred; the log has the details") from error
-        finally:
-            slots.release()
-
-    return limited
-
-
-def _respond_json(document: object) -> Response:
-    return Response(format_json(document), headers=NO_STORE, media_type="application/json")

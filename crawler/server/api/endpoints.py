@@ -1,22 +1,29 @@
-"""The endpoints of the API: their parameters, their results, and how they read the store."""
+"""The endpoints of the API that read: their parameters and results."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
-from pathlib import Path
+from pathlib import Path as FilePath
 from typing import Annotated, Any, Generic, TypeVar
 
-from fastapi import HTTPException, Query
+from fastapi import HTTPException, Path, Query
 from msgspec.structs import replace
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, WithJsonSchema
 
 from crawler import times
 from crawler.app import pages as page_texts
+from crawler.app import rules
 from crawler.app.changes import ALL_KINDS, ChangeFilter, FeedItem, read_changes_within
+from crawler.app.delivery import notifications
 from crawler.app.delivery.exports import SearchHit, require_words, search_index
+from crawler.app.delivery.notifications import SubscriptionState
+from crawler.app.domains import Domain, DomainStatus, describe_domain, inspect_domain
+from crawler.app.explain import explain_for_json
 from crawler.app.pages import PageKey, PageVersion, State, Url
 from crawler.app.registration import find_domains, get_domain
 from crawler.app.reports import ANY_AGE, AppDatabase, DomainReport, measure_freshness
+from crawler.app.settings import build_settings_schema
+from crawler.app.status import Wait, WaitReason, format_wait
 from crawler.format.kinds import parse_kinds
 
 MAX_CHANGES, MAX_PAGES, MAX_TEXTS, MAX_VERSIONS, MAX_HITS, MAX_REPORTS = 1000, 500, 50, 500, 50, 50
@@ -43,6 +50,82 @@ class DomainItem:
     aliases: list[str]
     paused: bool
     registered_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RuleDocument:
+    """A rule of a domain. pages: the number of pages that count toward max_pages; null without that limit."""
+
+    pattern: str
+    min_interval_seconds: float | None
+    max_interval_seconds: float | None
+    weight: float | None
+    once: bool
+    max_pages: int | None
+    ignore: Sequence[str]
+    watch: Sequence[str]
+    ignore_text: Sequence[str]
+    render: str | None
+    pages: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitDocument:
+    """Why a domain is not being fetched now. sentence: the reason in words.  until: null without a known end.
+
+    detail: the holder of the lease, the reason for a suspension, or the size of a spent budget.
+    pages: the number of waiting pages that a user requested.
+    """
+
+    reason: WaitReason
+    sentence: str
+    until: datetime | None
+    detail: str
+    pages: int
+
+
+@dataclass(frozen=True, slots=True)
+class StorageDocument:
+    """The bytes of a domain's texts, headers and bodies, and those that pruning by its settings would free.
+
+    is_exact: all pages were read instead of a sample.
+    """
+
+    stored_bytes: float
+    freeable_bytes: float
+    is_exact: bool
+
+
+SettingsDocument = Annotated[dict[str, Any], WithJsonSchema(build_settings_schema(is_change=False))]
+
+
+@dataclass(frozen=True, slots=True)
+class DomainDocument:
+    """A domain with its settings and state. wait: why it is not being fetched now; null if it is."""
+
+    domain: str
+    root: Url
+    aliases: list[str]
+    paused: bool
+    registered_at: datetime
+    settings: SettingsDocument
+    rules: list[RuleDocument]
+    status: DomainStatus
+    wait: WaitDocument | None
+    storage: StorageDocument
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterDocument:
+    """A message that was given up. error: the last error.  changes: as in the change feed, without their blocks."""
+
+    number: int
+    subscription: int
+    target: str
+    since: datetime
+    attempts: int
+    error: str
+    changes: list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +183,13 @@ def build_row(kind: type[T], source: object, **overrides: object) -> T:
     return kind(**{name: overrides[name] if name in overrides else getattr(source, name) for name in names})
 
 
+def describe_wait(domain: Domain, wait: Wait | None, *, now: datetime) -> WaitDocument | None:
+    """Return why a domain is not being fetched now; None if it is."""
+    if wait is None:
+        return None
+    return build_row(WaitDocument, wait, sentence=f"{domain.authority} {format_wait(wait, domain, now=now)}")
+
+
 def _build_text_query(description: str) -> Any:
     return Query(max_length=8192, description=description)
 
@@ -112,30 +202,76 @@ def _build_limit_query(maximum: int, note: str = "") -> Any:
 Instant = Annotated[datetime, BeforeValidator(lambda text: times.parse_instant(text.replace(" ", "+")))]
 CURSOR = "The cursor: `next` of the previous response."
 PAGE = _build_text_query("The URL of the page.")
+DomainName = Annotated[str, Path(max_length=8192, description="A registered domain, such as docs.example.com.")]
+Number = Annotated[int, Path(ge=1, le=MAX_CURSOR, description="The number of a subscription or dead letter.")]
 SINCE = Query(description="Only changes found at or after this ISO 8601 time.")
 KIND = Query(description="Only these kinds of change, separated by commas, such as changed,gone; all if omitted.")
 
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """The endpoints for one store. The method names are the paths; OpenAPI has their docstrings and annotations.
+    """The endpoints that read one store. OpenAPI has their names, docstrings and annotations.
 
     home: the folder of the tokens and the search index.  now: returns the current time.  request_index: requests an
     update of the search index and returns the error of the last update, or an empty string.
     """
 
     db: AppDatabase
-    home: Path
+    home: FilePath
     now: Callable[[], datetime]
     request_index: Callable[[], str]
 
-    async def domains(self) -> Items[DomainItem]:
+    async def list_domains(self) -> Items[DomainItem]:
         """List the registered domains."""
         found = await find_domains(self.db, None, at=None)
         rows = [build_row(DomainItem, each, domain=each.authority, aliases=sorted(each.aliases)) for each in found]
         return Items(rows, None)
 
-    async def changes(
+    async def get_domain(self, *, domain: DomainName) -> DomainDocument:
+        """Return a domain with its settings, its state, and why it is not being fetched now."""
+        now, details = self.now(), await inspect_domain(self.db, domain)
+        described: dict[str, Any] = describe_domain(details.domain)
+        rule_documents = [RuleDocument(**rule) for rule in described["settings"].pop("rules")]
+        wait = describe_wait(details.domain, details.wait, now=now)
+        storage = build_row(StorageDocument, details.storage)
+        return DomainDocument(**described, rules=rule_documents, status=details.status, wait=wait, storage=storage)
+
+    async def list_rules(self, *, domain: DomainName) -> Items[RuleDocument]:
+        """List the rules of a domain, in order."""
+        found = await get_domain(self.db, domain)
+        pages = await rules.count_limited_pages(self.db, found.id)
+        described: list[dict[str, Any]] = [rules.describe_rule(rule) for rule in found.settings.rules]
+        return Items([RuleDocument(**each, pages=pages.get(each["pattern"])) for each in described], None)
+
+    async def explain_page(self, *, url: Annotated[str, _build_text_query("Any URL.")]) -> dict[str, Any]:
+        """Explain when and why a URL is fetched next, or why not, and how fresh its copy is."""
+        return await explain_for_json(self.db, url)
+
+    async def list_subscriptions(self) -> Items[SubscriptionState]:
+        """List the subscriptions to notifications, with the state of their deliveries."""
+        listed = await notifications.list_subscriptions(self.db)
+        return Items([notifications.describe_subscription(each, not_run_here=why) for each, why in listed], None)
+
+    async def get_subscription(self, *, number: Number) -> SubscriptionState:
+        """Return a subscription with the state of its deliveries."""
+        return notifications.describe_subscription(await notifications.find_subscription(self.db, number))
+
+    async def list_dead_letters(
+        self,
+        *,
+        subscription: Annotated[
+            int | None, Query(ge=1, le=MAX_CURSOR, description="The number of a subscription; all if omitted.")
+        ] = None,
+    ) -> Items[DeadLetterDocument]:
+        """List the messages that could not be delivered, at most 200, oldest first."""
+        letters = await notifications.list_dead_letters(self.db, subscription)
+        names = {"number": "id", "subscription": "subscription_id", "since": "created_at", "attempts": "tries"}
+        rows = [{name: getattr(each, field) for name, field in names.items()} for each in letters]
+        return Items(
+            [build_row(DeadLetterDocument, each, **row) for each, row in zip(letters, rows, strict=True)], None
+        )
+
+    async def list_changes(
         self,
         *,
         what: Annotated[str | None, _build_text_query("A domain, a page, or a URL prefix.")] = None,
@@ -151,7 +287,7 @@ class Api:
         batch = await read_changes_within(self.db, change_filter, max_count=limit, max_chars=MAX_CHARS, at=self.now())
         return Items(batch.items, str(batch.next_cursor))  # also at the end, because more changes will follow
 
-    async def pages(
+    async def list_pages(
         self,
         *,
         domain: Annotated[str, _build_text_query("A registered domain.")],
@@ -169,7 +305,7 @@ class Api:
             rows.append(build_row(PageItem, page, digest=digest, content=page.content if content else None))
         return Items(rows, last.hex() if last is not None else None)
 
-    async def text(
+    async def get_text(
         self,
         *,
         url: Annotated[str, PAGE],
@@ -192,7 +328,7 @@ class Api:
         page |= {"confidence": content.confidence, "metadata": content.metadata}
         return build_row(PageText, found, version=found.number, version_at=found.at, **page)
 
-    async def versions(
+    async def list_versions(
         self,
         *,
         url: Annotated[str, PAGE],
@@ -203,7 +339,7 @@ class Api:
         page_versions, last = await page_texts.list_versions_before(self.db, url, before=before, max_count=limit)
         return Items(page_versions, str(last) if last is not None else None)
 
-    async def freshness(
+    async def report_freshness(
         self,
         *,
         domain: Annotated[str | None, _build_text_query("A registered domain; all domains if omitted.")] = None,

@@ -32,9 +32,9 @@ class ApiOnDemand:
     @cached_property
     def _app(self) -> ASGIApp:
         from crawler.server.api.app import make_app  # noqa: PLC0415  takes 10 MB, and most servers never use it
-        from crawler.server.api.endpoints import Api  # noqa: PLC0415
+        from crawler.server.api.writing import WritingApi  # noqa: PLC0415
 
-        app = make_app(Api(db=self.db, home=self.home, now=self.now, request_index=self.request_index))
+        app = make_app(WritingApi(db=self.db, home=self.home, now=self.now, request_index=self.request_index))
         gc.freeze()  # otherwise each collection after a response scans all of FastAPI, for 15 ms
         return app
 

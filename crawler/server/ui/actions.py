@@ -1,6 +1,5 @@
 """The handlers of the forms: each calls the function of crawler.app that a command calls, and returns its outcome."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,11 +11,10 @@ from crawler.app.blocks import BlockPickRequest, PickAction, make_pick_rule
 from crawler.app.database import AppDatabase
 from crawler.app.domains import Domain
 from crawler.app.registration import get_domain, parse_typed_url
-from crawler.app.revisits import Url, start_recrawl
-from crawler.app.revisits import request_refresh as refresh_pages
+from crawler.app.revisits import Url, recrawl, try_to_recrawl
 from crawler.app.settings import BY_NAME, SettingKind, SettingsPatch, get_option_name, parse_field
 from crawler.app.status import format_wait
-from crawler.errors import BadInput, StackFailed
+from crawler.errors import BadInput
 from crawler.format.domain_settings import format_changed_settings, format_rule
 from crawler.server.ui.links import SERVER_LINKS
 
@@ -54,7 +52,7 @@ async def add_domain(db: AppDatabase, form: Form, at: datetime) -> Outcome:
         values["allow_private"] = True
     (added,) = await domains.add_domains(db, [address], SettingsPatch(values), at=at)
     domain, name = added.new_domain, added.new_domain.authority
-    run_url = await _start_run(db, domain, f"{domain.root}*")
+    run_url = await try_to_recrawl(db, domain, f"{domain.root}*")
     then = "its first crawl has started" if run_url else f"no local stack is running, so run recrawl crawl {name}"
     warning = f" {added.warning}." if added.warning else ""
     return Outcome(f"{name} is registered; {then}.{warning}", domain, is_well=not added.warning, run_url=run_url)
@@ -106,15 +104,14 @@ async def set_paused(db: AppDatabase, form: Form, _at: datetime, *, paused: bool
 async def refresh(db: AppDatabase, form: Form, _at: datetime) -> Outcome:
     """Make the pages of a path due now. Raises BadInput."""
     domain = await find_domain(db, form.get("name", ""))
-    refreshed = await refresh_pages(db, domain.authority, path=form.get("what", ""))
-    run_url = await _start_run(db, domain, refreshed.url)
+    refreshed = await recrawl(db, domain.authority, path=form.get("what", ""))
     what = f"{refreshed.subject} due now"
     then = f"no local stack is running, so run {refreshed.command} or recrawl up"
     if refreshed.wait is not None and refreshed.wait.reason.is_obstacle:
         then = f"they have to wait: {domain.authority} {format_wait(refreshed.wait, domain, now=datetime.now(UTC))}"
-    elif run_url:
+    elif refreshed.run_url:
         then = "the local stack fetches them"
-    return Outcome(f"{what}; {then}.", domain, run_url=run_url, next_page=get_previous_page(form))
+    return Outcome(f"{what}; {then}.", domain, run_url=refreshed.run_url, next_page=get_previous_page(form))
 
 
 async def make_rule(db: AppDatabase, form: Form, at: datetime) -> Outcome:
@@ -183,14 +180,6 @@ def parse_block_pick(form: Form) -> BlockPickRequest:
 def parse_number(typed: str) -> int:
     """Return the number that a URL parameter contains, or 0 for anything else."""
     return int(typed) if typed.isascii() and typed.isdigit() and len(typed) <= MAX_DIGITS else 0
-
-
-async def _start_run(db: AppDatabase, domain: Domain, path: str) -> str:
-    """Start a crawl run of these pages in the local stack; return its address, or "" if that is not possible."""
-    try:
-        return await asyncio.to_thread(start_recrawl, db.settings, domain, path) or ""
-    except StackFailed:
-        return ""
 
 
 def _parse_settings(typed: Mapping[str, str]) -> dict[str, Any]:

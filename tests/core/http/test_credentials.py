@@ -43,6 +43,8 @@ def test_all_references_of_credentials_are_listed() -> None:
     ("parse", "text"),
     [
         (parse_header, f"X-Key: {LITERAL}"),
+        (parse_header, "X-Key: env:RECRAWL_DATABASE_URL"),
+        (parse_header, "X-Key: env:prefect_api_auth_string"),
         (parse_header, f"X-Key {LITERAL}"),
         (parse_header, f"X-Key: env:{LITERAL}!"),
         (parse_header, f"X Key: env:KEY {LITERAL}"),

@@ -27,9 +27,9 @@ async def test_response_with_long_changes_ends_early_and_the_cursor_continues(db
         await connection.execute(WRITE_LONG_BLOCKS)
     api = Api(db=OpenDatabase(db.pool, get_settings()), home=tmp_path, now=lambda: START, request_index=str)
 
-    first = await api.changes(limit=MAX_CHANGES)
-    second = await api.changes(after=int(first.next or 0), limit=MAX_CHANGES)
-    third = await api.changes(after=int(second.next or 0), limit=MAX_CHANGES)
+    first = await api.list_changes(limit=MAX_CHANGES)
+    second = await api.list_changes(after=int(first.next or 0), limit=MAX_CHANGES)
+    third = await api.list_changes(after=int(second.next or 0), limit=MAX_CHANGES)
 
     assert [len(each.items) for each in (first, second, third)] == [100, 100, 50]
     assert [each.next for each in (first, second, third)] == ["100", "200", "250"]

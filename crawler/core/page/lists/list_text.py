@@ -19,7 +19,9 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _CHARSET_BYTES = 4096
 
 # The root element of a list, which may follow declarations, comments and output of broken servers.
-_ROOT = re.compile(r"(?s)<!--.*?-->|<(?:[\w.-]+:)?(?P<root>urlset|sitemapindex|rss|rdf|feed)(?=[\s>/])", re.IGNORECASE)
+_ROOT = re.compile(
+    r"(?s)<!--.*?-->|<(?:[\w.-]+:)?(?P<root>urlset|sitemapindex|rss|rdf|feed|opml)(?=[\s>/])", re.IGNORECASE
+)
 _LIST_BODY = re.compile(
     rb"(?:\xef\xbb\xbf)?\s*(?:<\?[^>]*\?>\s*|<!--.*?-->\s*|<!DOCTYPE[^>\[]*>\s*)*"
     rb"<(?:[\w.-]+:)?(?:urlset|sitemapindex|rss|rdf:RDF|feed)[\s>/]",

@@ -1,4 +1,4 @@
-"""Streaming parser for sitemaps and feeds, which yields each entry as soon as it ends."""
+"""Streaming parser for sitemaps, feeds and OPML, which yields each entry as soon as it ends."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -117,6 +117,10 @@ class _EntryTarget:
             about = _get_attribute(attributes, "about")
             if about.startswith(_HTTP):
                 self._draft.texts["about"] = about
+        elif name == "outline" and (
+            href := _get_attribute(attributes, "htmlurl") or _get_attribute(attributes, "xmlurl")
+        ):
+            self._done.append(RawEntry(self._bases[-1], texts={"link": href}))  # OPML 2.0
         elif name == "link" and (href := _get_attribute(attributes, "href")):
             self._add_link(parent, _get_attribute(attributes, "rel").lower().split(), href)
         elif self._draft is not None and name in _READ_ELEMENTS and (parent in _ENTRIES or parent == "news"):

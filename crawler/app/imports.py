@@ -1,0 +1,115 @@
+"""Import of many domains and pages, from a list, an OPML document or a sitemap."""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from crawler.app.database import AppDatabase
+from crawler.app.domains import AddResult, add_domains
+from crawler.app.registration import make_scope, parse_typed_url
+from crawler.app.settings import SettingsPatch
+from crawler.core.domain import Domain
+from crawler.core.http.urls import Url, get_authority, get_path_and_query
+from crawler.core.page.lists.url_list import read_list_text
+from crawler.errors import BadInput
+from crawler.store import domains
+
+MAX_NAMES = 10_000  # of one import
+DOMAINS_PER_STEP = 16  # whose roots are fetched at once
+NOT_REACHED = "it was not imported, because there was no time left: import it again"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportResult:
+    """The result of an import, with the names as they were given.
+
+    registered: the new domains.  pages: the number of pages that were added to domains.
+    failed: the names that were not imported, with the reason.  warnings: what was wrong with roots.
+    """
+
+    registered: list[Domain]
+    pages: int
+    failed: dict[str, str]
+    warnings: list[str]
+
+
+def parse_import(text: str) -> list[str]:
+    """Return the domains and URLs in a text: an OPML document, a sitemap, or a list with one of them per line.
+
+    In a list, blank lines and comments after # at the start of a line are ignored. Raises BadInput.
+    """
+    text = text.lstrip("\ufeff \t\r\n")
+    if text.startswith("<"):
+        listed = read_list_text(iter([text]), url=Url("http://localhost/"))
+        if listed.finding or not listed.entries:
+            reason = listed.finding.replace("_", " ") or "it lists no pages"
+            raise BadInput(f"the document is neither OPML nor a sitemap that can be read: {reason}")
+        if any(each.is_list for each in listed.entries):
+            raise BadInput("the document is an index of sitemaps: import its sitemaps instead")
+        names = [str(each.url) for each in listed.entries]
+    else:
+        lines = map(str.strip, text.splitlines())
+        names = [line for line in lines if line and not line.startswith("#")]
+    if len(names) > MAX_NAMES:
+        raise BadInput(f"{len(names):,} names are more than {MAX_NAMES:,}: split them into several imports")
+    return names
+
+
+async def import_names(
+    db: AppDatabase,
+    names: Sequence[str],
+    patch: SettingsPatch,
+    *,
+    offline: bool = False,
+    may_continue: Callable[[], bool] = lambda: True,
+    at: datetime,
+) -> ImportResult:
+    """Register the domains of names and URLs, and add the URLs with a path as pages that are due now.
+
+    New domains get the settings of the patch; `offline` is as in `add_domains`. A name of a registered domain fails.
+    may_continue: returns whether there is time for further domains.  Raises BadInput for invalid settings.
+    """
+    urls_by_name, result = dict[str, Url](), ImportResult([], 0, {}, [])
+    for name in names:
+        try:
+            urls_by_name[name] = parse_typed_url(name)
+        except BadInput as error:
+            result.failed[name] = str(error)
+    names_by_authority = defaultdict[str, list[str]](list)
+    for name, url in urls_by_name.items():
+        names_by_authority[get_authority(url)].append(name)
+    groups, pages = list(names_by_authority.values()), 0
+    for start in range(0, len(groups), DOMAINS_PER_STEP):
+        step = groups[start : start + DOMAINS_PER_STEP]
+        if not may_continue():
+            result.failed.update((name, NOT_REACHED) for group in step for name in group)
+            continue
+        firsts = [group[0] for group in step]
+        for group, added in zip(step, await add_domains(db, firsts, patch, offline=offline, at=at), strict=True):
+            pages += await _record(db, added, {name: urls_by_name[name] for name in group}, result, at=at)
+    return replace(result, pages=pages)
+
+
+async def _record(
+    db: AppDatabase, added: AddResult, urls_by_name: dict[str, Url], result: ImportResult, *, at: datetime
+) -> int:
+    """Add the pages of one domain, and complete the result. Return the number of pages."""
+    if added.domain is None:
+        result.failed.update(dict.fromkeys(urls_by_name, added.error))
+        return 0
+    if added.is_new:
+        result.registered.append(added.domain)
+        result.warnings.extend(filter(None, [added.warning]))
+        del urls_by_name[added.name]  # its page is a seed of the new domain
+    domain, scope, pages = added.domain, make_scope(added.domain, added.domain.settings), list[Url]()
+    for name, url in urls_by_name.items():
+        if get_path_and_query(url) == "/":
+            result.failed[name] = str(domains.build_already_registered_error(domain))
+        elif (exclusion := scope.find_exclusion(url)) is not None:
+            result.failed[name] = f"out of the scope of {domain.authority} ({exclusion.value.replace('_', ' ')})"
+        else:
+            pages.append(scope.to_domain_url(url))
+    if pages:
+        await domains.add_seeds(db, domain, pages, at=at)
+    return len(pages)

@@ -1,0 +1,128 @@
+"""The operations of the Python API that change domains, rules and subscriptions, or explain a page."""
+
+import asyncio
+from collections.abc import Collection
+from datetime import UTC, datetime
+from typing import Any
+
+from crawler.app import domains, explain, imports, revisits, rules, try_page
+from crawler.app.database import AppDatabase
+from crawler.app.delivery import notifications
+from crawler.app.delivery.notifications import DeadLetter, SubscriptionRequest, SubscriptionState
+from crawler.app.domains import Domain, DomainDetails, DomainSettings
+from crawler.app.imports import ImportResult
+from crawler.app.registration import get_domain, parse_typed_url
+from crawler.app.rules import PageRule
+from crawler.app.settings import BY_NAME, SettingsPatch, get_option_name, make_changed_patch
+from crawler.errors import BadInput
+
+
+class Management:
+    """The operations that manage domains and subscriptions. Errors are as in App."""
+
+    __slots__ = ()
+    _db: AppDatabase
+
+    async def inspect(self, domain: str) -> DomainDetails:
+        """Return a domain with its state, and why it is not being fetched now."""
+        return await domains.inspect_domain(self._db, domain)
+
+    async def set(self, /, domain: str, *, unset: Collection[str] = (), **settings: Any) -> Domain:
+        """Change settings of a domain, given by the names of DomainSettings; `unset` restores defaults.
+
+        New seeds are added to the existing ones; other lists are replaced.
+        """
+        for name in (*settings, *unset):
+            if name not in BY_NAME:
+                raise BadInput(f"there is no setting {name!r}: use one of {', '.join(BY_NAME)}", field=name)
+        found, options = await get_domain(self._db, domain), [get_option_name(BY_NAME[name]) for name in unset]
+        patch = SettingsPatch(settings)
+        return await domains.change_settings(self._db, found, patch, unset=options, at=datetime.now(UTC))
+
+    async def pause(self, *names: str) -> list[Domain]:
+        """Pause domains until they are resumed. Requests in progress are finished."""
+        return await domains.set_paused(self._db, names, paused=True)
+
+    async def resume(self, *names: str) -> list[Domain]:
+        """Resume paused domains."""
+        return await domains.set_paused(self._db, names, paused=False)
+
+    async def remove(self, *names: str) -> list[Domain]:
+        """Delete domains with all their data."""
+        return await domains.remove_domains(self._db, names)
+
+    async def import_text(
+        self, text: str, *, settings: DomainSettings | None = None, offline: bool = False
+    ) -> ImportResult:
+        """Register the domains of a list, an OPML document or a sitemap, and add its URLs as pages that are due now."""
+        names, patch = imports.parse_import(text), make_changed_patch(settings or DomainSettings())
+        return await imports.import_names(self._db, names, patch, offline=offline, at=datetime.now(UTC))
+
+    async def add_rule(self, domain: str, rule: PageRule, *, first: bool = False) -> Domain:
+        """Add a rule, or replace the rule with its pattern. first: insert it before all other rules."""
+        found = await get_domain(self._db, domain)
+        return await rules.add_rule(self._db, found, rule, first=first, at=datetime.now(UTC))
+
+    async def remove_rule(self, domain: str, pattern: str) -> Domain:
+        """Remove the rule with this pattern."""
+        return await rules.remove_rule(self._db, await get_domain(self._db, domain), pattern, at=datetime.now(UTC))
+
+    async def explain(self, url: str) -> dict[str, object]:
+        """Return when and why a URL is fetched next, or why not, as `recrawl explain --json` does."""
+        return await explain.explain_for_json(self._db, url)
+
+    async def try_page(self, url: str, *, repeat: bool = False) -> dict[str, object]:
+        """Fetch a page without recording it, and return what would be compared, as `recrawl try --json` does."""
+        how = try_page.TryOptions(again=repeat)
+        return try_page.describe_trial(await try_page.try_url(self._db, url, how=how, at=None))
+
+    async def hint(self, *urls: str, source: str = "push") -> revisits.HintResult:
+        """Report that pages may have changed, without forcing a fetch. The accuracy of each source is measured."""
+        parsed = [parse_typed_url(url) for url in urls]
+        return await revisits.record_hints(self._db, parsed, source=source, at=datetime.now(UTC))
+
+    async def subscriptions(self) -> list[SubscriptionState]:
+        """Return the subscriptions to notifications, with the state of their deliveries."""
+        listed = await notifications.list_subscriptions(self._db)
+        return [notifications.describe_subscription(each, not_run_here=why) for each, why in listed]
+
+    async def subscribe(self, request: SubscriptionRequest) -> SubscriptionState:
+        """Add a subscription: notify its target of changes from now on."""
+        added = await notifications.subscribe(self._db, request, at=datetime.now(UTC))
+        return notifications.describe_subscription(added)
+
+    async def change_subscription(self, /, number: int, **changes: Any) -> SubscriptionState:
+        """Change fields of a subscription's request, and try its waiting messages at once."""
+        changed = await notifications.change_subscription(self._db, number, changes, at=datetime.now(UTC))
+        return notifications.describe_subscription(changed)
+
+    async def pause_subscription(self, number: int) -> SubscriptionState:
+        """Pause a subscription; unsent changes wait."""
+        at, stop = datetime.now(UTC), asyncio.Event()
+        return notifications.describe_subscription((await notifications.pause(self._db, number, at=at, stop=stop))[1])
+
+    async def resume_subscription(self, number: int, *, include_missed: bool = False) -> SubscriptionState:
+        """Resume a subscription. include_missed: also send the changes found during the pause."""
+        at, stop = datetime.now(UTC), asyncio.Event()
+        _, resumed = await notifications.resume(self._db, number, missed=include_missed, at=at, stop=stop)
+        return notifications.describe_subscription(resumed)
+
+    async def test_subscription(self, number: int) -> str:
+        """Send a test message now; return the error, empty if it was sent."""
+        return (await notifications.send_test_notification(self._db, number))[1]
+
+    async def unsubscribe(self, number: int) -> None:
+        """Remove a subscription with its waiting changes and dead letters."""
+        await notifications.unsubscribe(self._db, number)
+
+    async def dead_letters(self, number: int | None = None) -> list[DeadLetter]:
+        """Return the dead letters of one subscription or all, oldest first."""
+        return await notifications.list_dead_letters(self._db, number)
+
+    async def redeliver(self, *numbers: int) -> int:
+        """Queue dead letters to be sent again; all without numbers. Return how many."""
+        return await notifications.redeliver_letters(self._db, numbers or None, at=datetime.now(UTC))
+
+    async def discard(self, *numbers: int) -> int:
+        """Delete dead letters; return how many."""
+        return await notifications.discard_letters(self._db, numbers, at=datetime.now(UTC))

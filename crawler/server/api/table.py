@@ -1,0 +1,56 @@
+"""The table of all endpoints: method, path, operation, and the scope that its token needs."""
+
+from dataclasses import dataclass
+
+from crawler.app.running.tokens import TokenScope
+
+READ, CRAWL, ADMIN = TokenScope.READ, TokenScope.CRAWL, TokenScope.ADMIN
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """An endpoint. operation: the method of WritingApi and the operation id in OpenAPI.
+
+    location: the path of what it creates, with fields of the result in braces.
+    is_slow: it may send requests to other servers, and has a longer time limit.
+    """
+
+    method: str
+    path: str
+    operation: str
+    scope: TokenScope = READ
+    status: int = 200
+    location: str = ""
+    is_slow: bool = False
+
+
+ENDPOINTS = (
+    Endpoint("GET", "/domains", "list_domains"),
+    Endpoint("POST", "/domains", "add_domain", ADMIN, 201, "/domains/{domain}", is_slow=True),
+    Endpoint("GET", "/domains/{domain}", "get_domain"),
+    Endpoint("PATCH", "/domains/{domain}", "change_domain", ADMIN),
+    Endpoint("DELETE", "/domains/{domain}", "remove_domain", ADMIN, 204),
+    Endpoint("GET", "/domains/{domain}/rules", "list_rules"),
+    Endpoint("POST", "/domains/{domain}/rules", "add_rule", ADMIN),
+    Endpoint("DELETE", "/domains/{domain}/rules", "remove_rule", ADMIN, 204),
+    Endpoint("POST", "/imports", "import_urls", ADMIN, is_slow=True),
+    Endpoint("POST", "/recrawls", "recrawl", CRAWL, 202, is_slow=True),
+    Endpoint("POST", "/hints", "add_hints", CRAWL, 202),
+    Endpoint("POST", "/trials", "try_page", CRAWL, is_slow=True),
+    Endpoint("GET", "/changes", "list_changes"),
+    Endpoint("GET", "/pages", "list_pages"),
+    Endpoint("GET", "/text", "get_text"),
+    Endpoint("GET", "/versions", "list_versions"),
+    Endpoint("GET", "/explanation", "explain_page"),
+    Endpoint("GET", "/freshness", "report_freshness"),
+    Endpoint("GET", "/search", "search"),
+    Endpoint("GET", "/subscriptions", "list_subscriptions"),
+    Endpoint("POST", "/subscriptions", "add_subscription", ADMIN, 201, "/subscriptions/{number}"),
+    Endpoint("GET", "/subscriptions/{number}", "get_subscription"),
+    Endpoint("PATCH", "/subscriptions/{number}", "change_subscription", ADMIN),
+    Endpoint("DELETE", "/subscriptions/{number}", "remove_subscription", ADMIN, 204),
+    Endpoint("POST", "/subscriptions/{number}/tests", "test_subscription", ADMIN, is_slow=True),
+    Endpoint("GET", "/dead-letters", "list_dead_letters"),
+    Endpoint("DELETE", "/dead-letters/{number}", "discard_dead_letter", ADMIN, 204),
+    Endpoint("POST", "/redeliveries", "redeliver", ADMIN, 202),
+)
