@@ -186,6 +186,22 @@ def test_a_site_is_added_by_its_form_and_the_forms_offer_it_from_then_on(
 
 
 @pytest.mark.soak
+def test_rare_settings_are_one_json_field_of_the_form(stack: Stack, runner: Runner, site: Remote) -> None:
+    schema = ask(stack.api, "/deployments/name/add/add")["parameter_openapi_schema"]
+    assert len(schema["definitions"]["SettingsForm"]["properties"]) == 11  # ten, and the rest
+
+    wishes = {"allow_private": True, "delay": "0", "max_pages": 5, "more_settings": {"keep_versions": 7}}
+    completed(stack, runner.run("add/add", site=site.url, crawl_now=False, domain_settings=wishes))
+    wrong = runner.run("add/add", site=site.url, domain_settings={"more_settings": {"language": "?"}})
+    until(lambda: run_state(stack.api, wrong) in ENDED, poll_s=COSTLY_POLL_S)
+
+    name = site.url.removeprefix("http://")
+    (added,) = [listed.domain for listed in in_database(stack, domains.list_domains) if listed.domain.authority == name]
+    assert (added.settings.max_pages, added.settings.keep_versions) == (5, 7)
+    assert "not a list of languages" in ask(stack.api, f"/flow_runs/{wrong}")["state"]["message"]
+
+
+@pytest.mark.soak
 def test_an_invalid_setting_is_reported_with_its_field(stack: Stack, runner: Runner) -> None:
     run = runner.run("add/add", site="127.0.0.1:9", domain_settings={"target_freshness": "often"})
     until(lambda: run_state(stack.api, run) in ENDED, poll_s=COSTLY_POLL_S)
@@ -517,10 +533,8 @@ def test_in_the_browser_a_recrawl_is_started_by_its_form_watched_and_read(
 
 
 @pytest.mark.soak
-def test_links_into_prefect_work_before_the_first_login(
-    stack: Stack, runner: Runner, domain: Domain, page: Page
-) -> None:
-    run = completed(stack, runner.run("recrawl/recrawl", domain=domain.authority))
+def test_links_into_prefect_work_before_the_first_login(stack: Stack, domain: Domain, page: Page) -> None:
+    run = completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
     artifact = artifacts(stack, run["id"])["markdown"]["id"]
     failed: list[str] = []
     page.on("response", lambda response: failed.append(response.url) if response.status >= 400 else None)
@@ -540,19 +554,3 @@ def test_links_into_prefect_work_before_the_first_login(
         page.goto(f"{stack.api.ui_url}{LOGIN_PATH}?redirect={quote(elsewhere, safe='')}")
         page.wait_for_url(f"{stack.api.ui_url}/**")
     assert failed == []
-
-
-@pytest.mark.soak
-def test_rare_settings_are_one_json_field_of_the_form(stack: Stack, runner: Runner, site: Remote) -> None:
-    schema = ask(stack.api, "/deployments/name/add/add")["parameter_openapi_schema"]
-    assert len(schema["definitions"]["SettingsForm"]["properties"]) == 11  # ten, and the rest
-
-    wishes = {"allow_private": True, "delay": "0", "max_pages": 5, "more_settings": {"keep_versions": 7}}
-    completed(stack, runner.run("add/add", site=site.url, crawl_now=False, domain_settings=wishes))
-    wrong = runner.run("add/add", site=site.url, domain_settings={"more_settings": {"language": "?"}})
-    until(lambda: run_state(stack.api, wrong) in ENDED, poll_s=COSTLY_POLL_S)
-
-    name = site.url.removeprefix("http://")
-    (added,) = [listed.domain for listed in in_database(stack, domains.list_domains) if listed.domain.authority == name]
-    assert (added.settings.max_pages, added.settings.keep_versions) == (5, 7)
-    assert "not a list of languages" in ask(stack.api, f"/flow_runs/{wrong}")["state"]["message"]
