@@ -536,21 +536,22 @@ def test_in_the_browser_a_recrawl_is_started_by_its_form_watched_and_read(
 def test_links_into_prefect_work_before_the_first_login(stack: Stack, domain: Domain, page: Page) -> None:
     run = completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
     artifact = artifacts(stack, run["id"])["markdown"]["id"]
-    failed: list[str] = []
-    page.on("response", lambda response: failed.append(response.url) if response.status >= 400 else None)
     assert stack.api.auth is not None
+    assert page.context.browser is not None
+    failed: list[str] = []
     for path in (f"/runs/flow-run/{run['id']}", f"/artifacts/artifact/{artifact}", "/deployments"):
-        page.context.clear_cookies()
-        page.goto(f"{stack.api.ui_url}{LOGIN_PATH}")
-        page.evaluate("localStorage.clear()")
-        page.goto(f"{stack.api.ui_url}{path}")
-        page.get_by_label("Auth string").wait_for()
+        fresh = page.context.browser.new_page()
+        fresh.on("response", lambda response: failed.append(response.url) if response.status >= 400 else None)
+        fresh.goto(f"{stack.api.ui_url}{path}")
+        fresh.get_by_label("Auth string").wait_for()
         assert failed == []  # no errors before the login
-        page.get_by_label("Auth string").fill(stack.api.auth)
-        page.get_by_role("button", name="Log in").click()
-        page.wait_for_url(f"**{path}")
-        page.get_by_text("recrawl", exact=False).first.wait_for()
-    for elsewhere in ("//evil.example", "/.//evil.example", "https://evil.example", "/\\t/evil.example", "http://["):
-        page.goto(f"{stack.api.ui_url}{LOGIN_PATH}?redirect={quote(elsewhere, safe='')}")
-        page.wait_for_url(f"{stack.api.ui_url}/**")
+        fresh.get_by_label("Auth string").fill(stack.api.auth)
+        fresh.get_by_role("button", name="Log in").click()
+        fresh.wait_for_url(f"**{path}")
+        fresh.get_by_text("recrawl", exact=False).first.wait_for()
+        for elsewhere in ("//evil.example", "/.//evil.example", "https://evil.example", "/\t/evil.example", "http://["):
+            fresh.goto(f"{stack.api.ui_url}{LOGIN_PATH}?redirect={quote(elsewhere, safe='')}")
+            fresh.wait_for_url(lambda url: LOGIN_PATH not in url)
+            assert fresh.url.startswith(f"{stack.api.ui_url}/")
+        fresh.close()
     assert failed == []
