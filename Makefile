@@ -44,6 +44,7 @@ setup-bench:
 setup-docs:
 	@$(PYTHON) scripts/bootstrap.py --test --docs
 
+crawl: export RECRAWL_POSTGRES_IDLE_TIME ?= 0
 crawl: setup ## crawl the demo site or URL=https://... and show the result (ARGS=--allow-private for your own server)
 	@$(if $(URL),$(BIN)/recrawl crawl "$(URL)" $(ARGS),$(BIN)/python -m labs demo)
 

@@ -94,6 +94,12 @@ class Settings(BaseModel):
     database_password: SecretStr | None = Field(
         None, description="password for the two database URLs, if they contain none"
     )
+    postgres_idle_time: Span = Field(
+        timedelta(minutes=5),
+        ge=timedelta(0),
+        description="time for which the embedded Postgres keeps running after the last command that used it, so that "
+        "the next command need not start it; 0: it stops with the last command",
+    )
     prefect_database_url: SecretStr | None = Field(
         None, description="URL of a separate database for Prefect, used by `recrawl server`"
     )

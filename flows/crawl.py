@@ -10,21 +10,21 @@ from prefect.runtime import flow_run
 from prefect.states import Completed
 
 from crawler.app import crawl as app
+from crawler.app.changes import read_changes_of_pages
 from crawler.app.database import AppDatabase, open_configured_database
 from crawler.app.domains import add_domains
 from crawler.app.revisits import request_refresh
 from crawler.app.running.local_stack import get_web_ui_origin
-from crawler.app.status import WaitReason, format_wait
+from crawler.app.status import WaitReason, format_wait, format_waits_briefly
 from crawler.clock import Clock
 from crawler.settings import get_settings
 from flows.form import SettingsForm, build_patch, parse_instant, update_forms
 from flows.lease import Progress, run_as_task, show_markdown, try_prefect_call
 from flows.notify import show_delivery
-from flows.result import render_markdown, summarize_shift
+from flows.result import format_state, has_findings, list_notable_urls, render_markdown, summarize_shift
 from flows.run_ending import build_run_name, end_early, report_errors, stop_on_sigterm
 
 STACK = "RECRAWL_STACK"  # set by the local stack, so that it can free the leases of its dead runs
-MAX_NAMED = 3  # waiting domains listed in the message of a run's state
 
 
 class DomainsFailed(Exception):
@@ -109,6 +109,7 @@ async def run_crawl(
     says what was done and why domains wait. Raises DomainsFailed.
     """
     clock = Clock.from_instant(at)
+    started_at = clock.now()
     progress: dict[UUID, Progress] = {}
 
     async def track_lease(lease: app.Lease, crawl_it: Callable[[], Awaitable[app.LeaseResult]]) -> app.LeaseResult:
@@ -131,11 +132,11 @@ async def run_crawl(
     shift = result.shift
     waits = [(domain, wait) for domain, wait in result.waits if wait and wait.reason is not WaitReason.NOT_DUE]
     waiting = [f"{domain.authority} {format_wait(wait, domain, now=result.at)}" for domain, wait in waits]
-    log_lines = summarize_shift(shift, waiting)
-    for line in log_lines:
+    for line in summarize_shift(shift, waiting):
         get_run_logger().info("%s", line)
-    if app.has_effect(shift) or any(wait.pages for _, wait in waits):
-        summary = render_markdown(shift, waiting, origin=get_web_ui_origin(get_settings()))
+    if has_findings(shift):
+        changes = await read_changes_of_pages(db, list_notable_urls(shift), since=started_at, at=result.at)
+        summary = render_markdown(shift, changes, waiting, origin=get_web_ui_origin(get_settings()))
         await show_markdown(summary, key="crawl-result", description="Crawl results")
     if result.was_stopped:
         await end_early()
@@ -144,7 +145,6 @@ async def run_crawl(
         get_run_logger().warning("%s; the next notify run sends the notifications", result.notify_error)
     if shift.broken:
         raise DomainsFailed("; ".join(f"{domain}: {error}" for domain, error in shift.broken.items()))
-    more = [f"{len(waiting) - MAX_NAMED} more domains are waiting"] if len(waiting) > MAX_NAMED else []
-    done = log_lines[:1] if app.has_effect(shift) or not waiting else []
-    message = "; ".join([*done, *waiting[:MAX_NAMED], *more])
+    due = [(domain, wait, await app.count_due_pages(db, [domain], at=result.at)) for domain, wait in waits]
+    message = format_state(shift, format_waits_briefly(due, now=result.at))
     return Completed(data=facts | shift.stats.as_dict(), message=message)

@@ -1,34 +1,54 @@
-"""The result of a crawl run, as a Markdown artifact and as log lines."""
+"""The result of a crawl run, as a Markdown artifact, log lines and the message of its state."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from crawler.app.changes import BlockChange, FeedItem, diff_words, shorten_runs
 from crawler.app.crawl import Change, CrawlStats, NotablePage, ShiftResult, Url, has_effect
+from crawler.app.pages import RunKind
 from crawler.format.reasons import HEADINGS, format_reason
-from crawler.format.reports import render_markdown_table
 from crawler.format.values import format_bytes, format_count
 from crawler.server import build_history_url
 from crawler.times import format_instant
 
-MAX_URL_CHARS = 100  # longer URLs are truncated
-ALL_HEADINGS = {**HEADINGS, Change.ADDED: "Added"}
+MAX_TITLE_CHARS = 120
+MAX_EDITS = 2  # blocks whose changed words are shown, per page
+# What a run found, the most important first.
+ALL_HEADINGS = {
+    change: {**HEADINGS, Change.ADDED: "Added"}[change]
+    for change in (Change.CHANGED, Change.ADDED, Change.GONE, Change.UNKNOWN, Change.MOVED, Change.RESTORED)
+}
 _MARKS = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$&:])")
 _UNSAFE = {ord(char): f"%{ord(char):02X}" for char in "<>\\|\"' \r\n\t"}
+_EMPHASIS = {RunKind.KEPT: "", RunKind.OLD: "~~", RunKind.NEW: "**"}
+
+
+def has_findings(shift: ShiftResult) -> bool:
+    """Return whether a run found something to show: pages, or domains that could not be crawled."""
+    return bool(list_counts(shift.stats) or shift.suspensions or shift.broken)
+
+
+def list_counts(stats: CrawlStats) -> list[str]:
+    """Return how many pages a run found of each kind, such as "3 changed", without zeros."""
+    counts = {heading.lower(): stats.changes[change] for change, heading in ALL_HEADINGS.items()}
+    counts |= {"failed": stats.failed, "dead links": stats.dead_links}
+    return [f"{count:,} {name}" for name, count in counts.items() if count]
+
+
+def format_state(shift: ShiftResult, waits: Sequence[str] = ()) -> str:
+    """Return what a run did, as the message of its state. waits: a few words for each reason to wait."""
+    counts = list_counts(shift.stats)
+    if not counts and shift.stats.visits:
+        counts = [f"{shift.stats.visits:,} unchanged"]
+    suspended = [f"{format_count(len(shift.suspensions), 'domain')} suspended"] if shift.suspensions else []
+    return ", ".join([*counts, *waits] or suspended) or "Nothing was due"
 
 
 def summarize_shift(shift: ShiftResult, waits: Sequence[str] = ()) -> list[str]:
     """Summarize a crawl run in up to three lines, followed by `waits`, a sentence for each waiting domain."""
-    stats = shift.stats
     if not has_effect(shift):
         return list(waits) or ["Nothing was due"]
-    visited = f"Visited {format_count(stats.visits, 'page')} of {format_count(len(shift.by_domain), 'domain')}"
-    spent = f"{format_count(stats.requests, 'request')}, {format_bytes(stats.received_bytes)} received"
-    counts = {name.lower(): stats.changes[change] for change, name in ALL_HEADINGS.items() if change != Change.UNKNOWN}
-    counts |= {"dead links": stats.dead_links, "failed": stats.failed, "new URLs": stats.new_pages}
-    lines = [
-        f"{visited}: {', '.join(f'{count:,} {name}' for name, count in counts.items() if count) or 'all unchanged'}",
-        f"{spent} in {stats.elapsed.total_seconds():.1f} s; {format_bytes(stats.saved_bytes)} saved",
-    ]
+    lines = list_figures(shift)
     suspended = [
         f"{name} until {format_instant(each.until)} ({each.reason})" for name, each in shift.suspensions.items()
     ]
@@ -37,40 +57,84 @@ def summarize_shift(shift: ShiftResult, waits: Sequence[str] = ()) -> list[str]:
     return [*lines, *waits]
 
 
-def render_markdown(shift: ShiftResult, waits: Sequence[str] = (), *, origin: str | None = None) -> str:
-    """Render the result of a crawl run as Markdown. Text from servers is escaped.
+def list_figures(shift: ShiftResult) -> list[str]:
+    """Return what a run visited and found, and what it cost, without zeros."""
+    stats = shift.stats
+    visited = f"Visited {format_count(stats.visits, 'page')} of {format_count(len(shift.by_domain), 'domain')}"
+    found = [*list_counts(stats), *([f"{stats.new_pages:,} new URLs"] if stats.new_pages else [])]
+    received = f", {format_bytes(stats.received_bytes)} received" if stats.received_bytes else ""
+    saved = f"; {format_bytes(stats.saved_bytes)} saved" if stats.saved_bytes else ""
+    spent = f"{format_count(stats.requests, 'request')}{received} in {stats.elapsed.total_seconds():.1f} s{saved}"
+    return [f"{visited}: {', '.join(found) or 'all unchanged'}", spent]
 
-    waits: a sentence for each waiting domain.  origin: that of the web UI, for links; None if it is not running.
+
+def list_notable_urls(shift: ShiftResult) -> set[Url]:
+    """Return the pages that `render_markdown` lists."""
+    return {page.url for pages in shift.stats.notable_pages.values() for page in pages}
+
+
+def render_markdown(
+    shift: ShiftResult, changes: Mapping[Url, FeedItem], waits: Sequence[str] = (), *, origin: str | None = None
+) -> str:
+    """Render the result of a crawl run as Markdown: its pages, problems, and a line of figures. Texts are escaped.
+
+    changes: the changes of the pages in `list_notable_urls`.  waits: a sentence for each waiting domain.
+    origin: that of the web UI, for links to differences; None if it is not running.
     """
-    total = shift.stats
-    lines = ["| | |", "|---|---:|", *(f"| {name} | {value} |" for name, value in list_facts(total))]
-    reasons = ", ".join(f"{render_reason(reason)} {count}" for reason, count in total.reasons.most_common())
-    if reasons:
-        lines += ["", f"Failed: {reasons}"]
-    if len(shift.by_domain) > 1:
-        rows = (
-            (name, *map(str, (stats.visits, stats.changes[Change.CHANGED], stats.new_pages, stats.failed)))
-            for name, stats in sorted(shift.by_domain.items())
-        )
-        lines += ["", *render_markdown_table(("domain", "visits", "changed", "new URLs", "failed"), rows)]
-    for name, each in shift.suspensions.items():
-        lines.append(f"\n{name} is suspended until {format_instant(each.until)}: {escape_markdown(each.reason)}")
-    for name, error in shift.broken.items():
-        lines.append(f"\n{name} failed with an internal error: {escape_markdown(error)}")
-    lines += [f"\n{escape_markdown(wait)}" for wait in waits]
+    stats, lines = shift.stats, []
     for change, heading in ALL_HEADINGS.items():
-        if pages := total.notable_pages[change]:
-            lines += ["", f"### {heading}", "", *(_render_item(page, origin) for page in pages)]
-            if more := total.count_unlisted(change):
+        if pages := stats.notable_pages[change]:
+            lines += [f"### {heading}", "", *(_render_item(page, changes.get(page.url), origin) for page in pages)]
+            if more := stats.count_unlisted(change):
                 lines.append(f"- and {more:,} more")
-    if total.dead_link_urls:
-        lines += ["", "### Dead links", "", *(f"- {render_link(url)}" for url in total.dead_link_urls)]
-    return "\n".join(lines)
+            lines.append("")
+    if stats.dead_link_urls:
+        lines += [
+            "### Dead links",
+            "",
+            *(f"- {_render_title(url)} ({render_link('page', url)})" for url in stats.dead_link_urls),
+            "",
+        ]
+    for name, each in shift.suspensions.items():
+        lines += [f"{name} is suspended until {format_instant(each.until)}: {escape_markdown(each.reason)}", ""]
+    for name, error in shift.broken.items():
+        lines += [f"{name} failed with an internal error: {escape_markdown(error)}", ""]
+    lines += [text for wait in waits for text in (escape_markdown(wait), "")]
+    return "\n".join([*lines, escape_markdown("; ".join(list_figures(shift)))])
 
 
-def _render_item(page: NotablePage, origin: str | None) -> str:
-    history_link = f" ([history](<{build_history_url(origin, page.url)}>))" if origin else ""
-    return f"- {render_link(page.url)}{history_link}{f': {render_reason(page.reason)}' if page.reason else ''}"
+def _render_item(page: NotablePage, change: FeedItem | None, origin: str | None) -> str:
+    """Render a page: its title, a link to what changed, and the first words that did, or why its visit failed."""
+    version = {} if change is None or change.version < 2 else {"to": str(change.version)}
+    links = [render_link("page", page.url)]
+    if origin:
+        history_url = build_history_url(origin, page.url, **version)
+        links.insert(0, render_link("difference" if version else "history", history_url))
+    item = f"- **{_render_title(page.url, change.title if change is not None else '')}** ({', '.join(links)})"
+    if page.reason:
+        item += f": {render_reason(page.reason)}"
+    if change is not None and change.moved_to is not None:
+        item += f" to {_render_title(change.moved_to)}"
+    edits = change.blocks[:MAX_EDITS] if change is not None and version else ()
+    return "".join([item, *(f"<br>{words}" for words in map(_render_edit, edits) if words)])
+
+
+def _render_title(url: Url, title: str = "") -> str:
+    """Render the title of a page, or its URL if it has none."""
+    text = " ".join(title.split()) or url
+    return escape_markdown(text if len(text) <= MAX_TITLE_CHARS else f"{text[:MAX_TITLE_CHARS]}…")
+
+
+def _render_edit(edit: BlockChange) -> str:
+    """Render the words of a block that changed: the old ones crossed out, the new ones in bold type."""
+    runs = diff_words(edit.before or "", edit.after or "", kind=edit.part)
+    parts = []
+    for run in shorten_runs(runs, context_chars=40, max_chars=160):
+        mark, text = _EMPHASIS[run.kind], escape_markdown(run.text)
+        # Markdown wants the marks next to words.
+        before, after = run.text[:1].isspace(), run.text[-1:].isspace()
+        parts.append(f"{' ' * before}{mark}{text}{mark}{' ' * after}" if text else " ")
+    return "".join(parts).replace("~~**", "~~ **").replace("**~~", "** ~~").strip()
 
 
 def render_reason(reason: str) -> str:
@@ -78,25 +142,11 @@ def render_reason(reason: str) -> str:
     return escape_markdown(format_reason(reason))
 
 
-def render_link(url: Url) -> str:
-    """Render a Markdown link to a page."""
-    label = url if len(url) <= MAX_URL_CHARS else f"{url[:MAX_URL_CHARS]}…"
-    return f"[{escape_markdown(label)}](<{url.translate(_UNSAFE)}>)"
+def render_link(label: str, url: str) -> str:
+    """Render a Markdown link. label: constant, since Prefect's UI shows backslashes of escapes in it."""
+    return f"[{label}](<{url.translate(_UNSAFE)}>)"
 
 
 def escape_markdown(words: str) -> str:
     """Escape text from a server for Markdown."""
     return _MARKS.sub(r"\\\1", " ".join(words.split()))
-
-
-def list_facts(stats: CrawlStats) -> list[tuple[str, str]]:
-    """Return the labels and values of the counts of a crawl."""
-    changes = stats.changes
-    counts = {"Requests": stats.requests, "Visits": stats.visits, "Not modified": stats.not_modified}
-    counts["Unchanged"] = changes[Change.UNCHANGED] + changes[Change.COSMETIC]
-    counts |= {"Changed": changes[Change.CHANGED], "Added": changes[Change.ADDED], "New URLs": stats.new_pages}
-    counts |= {"Gone": changes[Change.GONE], "Dead links": stats.dead_links, "Moved": changes[Change.MOVED]}
-    counts |= {"Restored": changes[Change.RESTORED], "Failed": stats.failed, "Excluded": stats.excluded}
-    counts |= {"Bytes received": stats.received_bytes, "Bytes saved": stats.saved_bytes}
-    facts = [(name, f"{count:,}") for name, count in counts.items()]
-    return [*facts, ("Seconds", f"{stats.elapsed.total_seconds():.1f}")]

@@ -50,7 +50,8 @@ async def audit(domain: str = "", at: str = "") -> dict[str, int]:
         # more or less often than estimated.
         event = "recrawl.calibration.off" if off.by_chance else "recrawl.estimates.off"
         emit(event, off.name, figures, kind="calibration")
-    await show_markdown(render_audits(audits), key="audit-result", description="Audit results")
+    if audits:
+        await show_markdown(render_audits(audits), key="audit-result", description="Audit results")
     return {each.domain.authority: each.drawn for each in audits}
 
 
@@ -122,8 +123,14 @@ async def prune(domain: str = "", dry_run: bool = False) -> dict[str, int]:  # n
             get_run_logger().warning("%s: %s above its storage quota", each.domain, format_bytes(each.excess_bytes))
         if each.reader:
             get_run_logger().warning("%s: %s", each.domain, each.deferral_note)
-    await show_markdown(render_pruned(results, dry_run=dry_run), key="prune-result", description="Prune results")
+    if dry_run or any(map(_has_findings, results)):
+        await show_markdown(render_pruned(results, dry_run=dry_run), key="prune-result", description="Prune results")
     return {each.domain: each.freed_bytes for each in results}
+
+
+def _has_findings(each: maintenance.PruneStats) -> bool:
+    is_pruned = each.versions or each.packed or each.visits or each.changes
+    return bool(is_pruned or each.excess_bytes or each.reader)
 
 
 def render_pruned(results: Sequence[maintenance.PruneStats], *, dry_run: bool) -> str:
@@ -167,7 +174,8 @@ async def plan(domain: str = "", at: str = "") -> dict[str, dict[str, object]]:
     for each in selected:
         if each.plan.finding:
             get_run_logger().warning("%s: %s", each.domain.authority, each.plan.finding)
-    await show_markdown(render_planned(selected), key="plan-result", description="Plan results")
+    if selected:
+        await show_markdown(render_planned(selected), key="plan-result", description="Plan results")
     return {
         each.domain.authority: {
             "importance": each.importance,

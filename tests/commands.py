@@ -55,6 +55,7 @@ def environ(database_url: str | None, home: Path) -> dict[str, str]:
     """What a process of its own is started with."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("RECRAWL_", "PREFECT_"))}
     plain["RECRAWL_PROBE_SITEMAPS"] = "false"  # tests count each request to their servers
+    plain["RECRAWL_POSTGRES_IDLE_TIME"] = "0"  # no test leaves a process behind
     return plain | {"RECRAWL_HOME": str(home)} | ({"RECRAWL_DATABASE_URL": database_url} if database_url else {})
 
 

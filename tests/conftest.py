@@ -54,6 +54,8 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 # Most tests count each request to their servers. Those about sitemaps ask for them in the usual places, too.
 os.environ["RECRAWL_PROBE_SITEMAPS"] = "false"
+# The last command of a test stops its Postgres.
+os.environ["RECRAWL_POSTGRES_IDLE_TIME"] = "0"
 
 
 @pytest.hookimpl(trylast=True)  # after pytest has settled where its own temporary folders go

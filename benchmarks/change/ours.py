@@ -20,7 +20,8 @@ from crawler.core.visit.decide import (
     should_fetch_again,
 )
 from crawler.core.visit.soft_errors import is_same_page
-from crawler.core.visit.visit import Baseline, DomainKnowledge, State, Target, Visit
+from crawler.core.visit.state import State
+from crawler.core.visit.visit import Baseline, DomainKnowledge, Target, Visit
 
 
 class Ours:

@@ -29,7 +29,8 @@ from crawler.core.noise.words import mask_numbers, split_words
 from crawler.core.page.outline import extract_blocks
 from crawler.core.page.snapshot import Parsed, parse_body
 from crawler.core.visit.decide import decide_visit, needs_baseline, needs_parsing
-from crawler.core.visit.visit import Baseline, DomainKnowledge, State, Target, Visit
+from crawler.core.visit.state import State
+from crawler.core.visit.visit import Baseline, DomainKnowledge, Target, Visit
 from tests.engine.corpus import CorpusError
 
 HEAD = ("kB", "visit", "pages", "p50 ms", "p99 ms", "max ms", "parse p50 ms", "times the parse")

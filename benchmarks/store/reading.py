@@ -16,7 +16,7 @@ from benchmarks.store.served import BAR_BYTES, BAR_S, shown
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority, Url, compute_page_key
-from crawler.core.visit.visit import State
+from crawler.core.visit.state import State
 from crawler.store import domains, report
 from crawler.store.database import Database, open_database
 from crawler.store.report import ChangeFilter, EventKind

@@ -8,7 +8,8 @@ from enum import StrEnum
 
 from crawler.app.database import AppDatabase
 from crawler.app.rules import make_rule, merge_rule
-from crawler.core.change.explain import ExplainedBlock, MaskReason, explain_blocks
+from crawler.core.change.change import MaskReason
+from crawler.core.change.explain import ExplainedBlock, explain_blocks
 from crawler.core.domain import Domain
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url, get_path_and_query

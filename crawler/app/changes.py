@@ -1,6 +1,6 @@
 """The change feed: the newest changes, changes after a cursor, and changes as they are found."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,6 +13,7 @@ from crawler.app.registration import find_domains, get_domain, require_after_las
 from crawler.core.change.word_diff import diff_words, shorten_runs
 from crawler.core.domain import Domain
 from crawler.core.freshness.prior import derive_template
+from crawler.core.http.urls import Url
 from crawler.errors import StoreUnavailable
 from crawler.format.kinds import NEWS
 from crawler.store import report
@@ -140,6 +141,19 @@ async def read_newest_changes(
     await report.append_to_feed(db, at=at)
     where = ChangeFilter(domain_id=only_domain.id if only_domain is not None else None, kinds=kinds, since=since)
     return await report.list_newest_changes(db, where, before=before, max_count=max_count)
+
+
+async def read_changes_of_pages(
+    db: AppDatabase, urls: Collection[Url], *, since: datetime, at: datetime
+) -> dict[Url, FeedItem]:
+    """Return the last change of each of these pages since a time, with the blocks that changed."""
+    await report.append_to_feed(db, at=at)
+    items: list[FeedItem] = []
+    # Pages that were added can be many, and then hide the other changes.
+    for kinds in (NEWS, frozenset({EventKind.ADDED})):
+        where = ChangeFilter(kinds=kinds, since=since)
+        items += await report.read_feed(db, where, max_count=CHANGES_PER_BATCH, with_blocks=True)
+    return {item.url: item for item in items if item.url in urls}
 
 
 async def make_change_filter(db: AppDatabase, query: ChangesQuery, *, at: datetime | None = None) -> ChangeFilter:

@@ -25,8 +25,8 @@ class AppDatabase(database.Database):
 async def open_configured_database(settings: Settings, *, connections: int = 8) -> AsyncIterator[AppDatabase]:
     """Open the database that the settings select, with the current schema, for the duration of the block.
 
-    The default is the embedded Postgres in RECRAWL_HOME, which is started if needed and stopped if nothing else uses
-    it. Raises StoreUnavailable if the database does not respond, and CrawlerError if the user must migrate it.
+    The default is the embedded Postgres in RECRAWL_HOME, which is started if needed. Raises StoreUnavailable if the
+    database does not respond, and CrawlerError if the user must migrate it.
     """
     with open_crawl_database(settings) as url:
         async with database.open_database(url, max_connections=connections) as db:
@@ -42,7 +42,7 @@ def run_with_database(
 ) -> T:
     """Open the database as `open_configured_database` does, and run asynchronous work with it in a new event loop.
 
-    run: runs the event loop; for callers that handle signals. Postgres starts before the loop and stops after it.
+    run: runs the event loop; for callers that handle signals. Postgres starts before the loop.
     If several tasks fail, the most relevant exception is raised instead of an exception group.
     """
 

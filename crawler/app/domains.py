@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from crawler.app import registration
 from crawler.app.database import AppDatabase
 from crawler.app.registration import DomainCandidate, get_domain, make_scope, normalize_seeds, parse_typed_url
-from crawler.app.root_probe import RootProbe
 from crawler.app.rules import describe_rule
 from crawler.app.settings import SettingsPatch, describe_settings, reset_settings
 from crawler.app.status import Wait, find_wait
@@ -31,7 +30,8 @@ from crawler.settings import Settings
 from crawler.store import claim, domains, record
 from crawler.store.domains import DomainSummary, list_domains
 
-if TYPE_CHECKING:  # a crawl does not need it
+if TYPE_CHECKING:
+    from crawler.app.root_probe import RootProbe  # a crawl does not need it
     from crawler.store.retention.estimate import SizeEstimate
 
 MAX_CONCURRENT_PROBES = 16  # of different servers; requests to one server are sequential
@@ -137,8 +137,9 @@ async def _find_registered(db: AppDatabase, name: str) -> Domain | None:
 @asynccontextmanager
 async def _open_root_probe(
     db: AppDatabase, domain_settings: DomainSettings, *, at: datetime
-) -> AsyncIterator[RootProbe]:
+) -> AsyncIterator["RootProbe"]:
     """Open a probe for the roots of domains with these settings. Its requests are charged to the shared budget."""
+    from crawler.app.root_probe import RootProbe
     from crawler.fetch import Http
 
     settings, agent, private = db.settings, db.settings.user_agent_header, domain_settings.allow_private
@@ -163,7 +164,7 @@ async def _open_root_probe(
 
 
 async def _probe_all(
-    probe: RootProbe, names: Sequence[str], domain_settings: DomainSettings, *, offline: bool, at: datetime
+    probe: "RootProbe", names: Sequence[str], domain_settings: DomainSettings, *, offline: bool, at: datetime
 ) -> list[DomainCandidate | BadInput]:
     skip_reason = _explain_skipped_probe(domain_settings, at=at)
     max_requests = 0 if domain_settings.bytes_per_day == 0 else domain_settings.budget_per_day

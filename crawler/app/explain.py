@@ -16,7 +16,7 @@ from crawler.core.http.urls import Scope, Url, compute_page_key, get_authority
 from crawler.core.opic.order import Order
 from crawler.core.page.selectors import FULL_VIEW
 from crawler.core.page_rules import PageRules
-from crawler.core.visit.visit import State
+from crawler.core.visit.state import State
 from crawler.engine.parsing.parser_pool import DomainParser, ParserPool
 from crawler.format import explanation as words
 from crawler.format.explanation import format_change_rate, format_exclusion, format_scripts

@@ -12,7 +12,7 @@ from crawler.app.reports import read_calibration
 from crawler.app.status import Wait, find_wait
 from crawler.core.domain import Domain
 from crawler.core.http.traffic import TrafficHour
-from crawler.core.visit.visit import PageCategory
+from crawler.core.visit.state import PageCategory
 from crawler.errors import find_failure
 from crawler.planner.forecast import Forecast, ForecastStep, compute_forecast
 from crawler.planner.traffic import JudgedHour, judge_hours

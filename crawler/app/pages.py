@@ -2,24 +2,25 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from crawler.app.database import AppDatabase
 from crawler.app.registration import find_domains, get_domain, make_scope, parse_typed_url, require_after_last_visit
-from crawler.core.change.near_duplicates import MIN_TEXT_BYTES
 from crawler.core.change.word_diff import BlockDiff, BlockStatus, PageDiff, RunKind, WordRun, format_runs
 from crawler.core.domain import Domain
 from crawler.core.http.urls import PageKey, Url, compute_page_key, get_authority, get_path_and_query
 from crawler.core.opic.order import Order
-from crawler.core.page.outline import BlockKind
-from crawler.core.visit.visit import NEVER, PageCategory, State
-from crawler.engine.page_diff import diff_versions
-from crawler.engine.parsing.parser_pool import ParserPool
+from crawler.core.page.block import BlockKind
+from crawler.core.visit.state import NEVER, PageCategory, State
 from crawler.errors import BadInput, CrawlerError
 from crawler.format.values import format_when
 from crawler.plugins import load_plugins
 from crawler.store import domains, report
 from crawler.store.report import NearDuplicate, NearDuplicateGroup, PageLine, PageVersion, PastPage, VersionContent
 from crawler.times import format_instant
+
+if TYPE_CHECKING:  # reads bodies, for which few commands have use
+    from crawler.engine.parsing.parser_pool import ParserPool
 
 # A version number, a duration before now, or a time; None for the newest version.
 VersionSelector = int | timedelta | datetime | None
@@ -104,6 +105,9 @@ async def compare_versions(
     before: None for the version before `after`.  context: the number of unchanged blocks around a change.
     Raises CrawlerError if there is only one version, or the text of one of the two is not stored.
     """
+    from crawler.engine.page_diff import diff_versions
+    from crawler.engine.parsing.parser_pool import ParserPool
+
     domain, url = await resolve_page(db, text)
     new = await read_version(db, domain, url, after, now=now)
     if before is None and new.version.number == 1:
@@ -146,7 +150,7 @@ class PageHistory:
 
 
 async def read_history(
-    db: AppDatabase, domain: Domain, url: Url, query: VersionsQuery, *, max_count: int, parsers: ParserPool
+    db: AppDatabase, domain: Domain, url: Url, query: VersionsQuery, *, max_count: int, parsers: "ParserPool"
 ) -> PageHistory:
     """Return the versions of a page, newest first, with the content of one and its differences from another."""
     versions = await report.list_versions(db, domain, url, max_count=max_count + 1, before=query.older_than)
@@ -157,7 +161,7 @@ async def read_history(
 
 
 async def _compare(
-    db: AppDatabase, domain: Domain, after: VersionContent, number: int, *, parsers: ParserPool
+    db: AppDatabase, domain: Domain, after: VersionContent, number: int, *, parsers: "ParserPool"
 ) -> VersionDiff | None:
     """Compare a version with the one of this number, or for 0 with the one before it. Return None if not possible."""
     if after.version.number < 2:
@@ -167,6 +171,8 @@ async def _compare(
         return None
     if before.version.number > after.version.number:
         before, after = after, before
+    from crawler.engine.page_diff import diff_versions
+
     return VersionDiff(domain, before, after, await diff_versions(db, domain, before, after, parsers=parsers))
 
 
@@ -206,6 +212,13 @@ async def list_pages(
     if len(selected) > 1:
         listed.sort(key=lambda page: -(page.importance or -1))
     return PageListing(selected, listed[:max_count])
+
+
+def explain_missing_duplicates(url: Url) -> str:
+    """Return why `list_page_duplicates` returned None for a page."""
+    from crawler.core.change.near_duplicates import MIN_TEXT_BYTES
+
+    return f"{url} was not compared: it is not fetched, or has less than {MIN_TEXT_BYTES} bytes of main text"
 
 
 async def list_duplicates(

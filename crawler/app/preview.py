@@ -10,7 +10,8 @@ from crawler.app.registration import find_domains, make_scope, parse_typed_url, 
 from crawler.app.status import Wait, WaitReason, find_wait
 from crawler.core.domain import Domain, DomainStatus
 from crawler.core.http.urls import Authority, Url, get_authority, get_path_and_query
-from crawler.core.visit.visit import State, Target
+from crawler.core.visit.state import State
+from crawler.core.visit.visit import Target
 from crawler.plugins import add_plugin_defaults
 from crawler.store import domains, frontier, report
 from crawler.store.report import Backlog

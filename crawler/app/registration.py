@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from crawler.app.root_probe import RedirectChain, RootProbe
 from crawler.core.domain import Domain, build_scope
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import urls
 from crawler.core.http.response import FailureReason, Fetched, Response, Unreached
 from crawler.core.http.urls import Authority, ExclusionReason, Scope, Url, get_authority, get_scheme
-from crawler.core.visit.visit import PERMANENT_REDIRECTS, TEMPORARY_REDIRECTS
-from crawler.engine.requests.robots import build_good_copy
+from crawler.core.visit.state import PERMANENT_REDIRECTS, TEMPORARY_REDIRECTS
 from crawler.errors import BadInput, NotFound
 from crawler.store import claim, domains
 from crawler.store.database import Database
@@ -27,6 +25,7 @@ from crawler.store.domain_rows import put_robots
 from crawler.times import format_instant, format_typed_instant
 
 if TYPE_CHECKING:  # aiohttp takes 8 MB, and the web UI does not need it
+    from crawler.app.root_probe import RedirectChain, RootProbe
     from crawler.fetch import Http
 
 MAX_REDIRECTS = 5  # apex to www and http to https are two
@@ -85,7 +84,7 @@ def parse_candidate(text: str) -> DomainCandidate:
     return replace(candidate, seeds=_make_extra_seed(url, candidate))
 
 
-async def probe_domain(probe: RootProbe, text: str, *, max_requests: int | None = None) -> DomainCandidate:
+async def probe_domain(probe: "RootProbe", text: str, *, max_requests: int | None = None) -> DomainCandidate:
     """Fetch the root page of a typed URL or name, and follow its redirects within the registrable domain.
 
     The robots.txt of each root is fetched first. If it forbids the root, the candidate has the last name that the
@@ -97,6 +96,8 @@ async def probe_domain(probe: RootProbe, text: str, *, max_requests: int | None 
     Raises BadInput for a name that is invalid or cannot be resolved, an address that may not be requested, and a root
     that redirects to another registrable domain.
     """
+    from crawler.app.root_probe import RedirectChain
+
     url = parse_typed_url(text)
     chain = RedirectChain(probe, _make_root(url), max_requests)
     if not chain.may_request():
@@ -160,6 +161,8 @@ async def register_candidate(
         at=at,
     )
     if candidate.robots is not None:
+        from crawler.engine.requests.robots import build_good_copy
+
         await put_robots(db, domain, build_good_copy(candidate.robots, at=at), replaces=False)
     await charge_probe(db, domain, candidate, at=at)
     return domain
@@ -203,14 +206,14 @@ def _require_allowed_address(response: Response | None, authority: Authority) ->
     """Raise BadInput if the address may not be requested. The user can allow private addresses."""
     if not isinstance(response, Unreached) or response.reason is not FailureReason.ADDRESS:
         return
-    from crawler.fetch import find_refusal  # noqa: PLC0415  aiohttp takes 8 MB
+    from crawler.fetch import find_refusal  # aiohttp takes 8 MB
 
     may_be_allowed = find_refusal(response.detail.partition(" ")[0], allow_private=True) is None
     remedy = ": if it is your own server, allow private addresses (--allow-private)" if may_be_allowed else ""
     raise BadInput(f"{authority} may not be requested because {response.detail}{remedy}")
 
 
-def _find_next_root(response: Response | None, chain: RedirectChain) -> Url | None:
+def _find_next_root(response: Response | None, chain: "RedirectChain") -> Url | None:
     """Return the other root that a root redirects to, if any. Raises BadInput if its registrable domain differs."""
     redirects = PERMANENT_REDIRECTS | TEMPORARY_REDIRECTS
     if not isinstance(response, Fetched) or response.status not in redirects or response.location is None:
@@ -222,7 +225,7 @@ def _find_next_root(response: Response | None, chain: RedirectChain) -> Url | No
     return None if next_root == chain.current_root else next_root
 
 
-def _format_warning(response: Response | None, chain: RedirectChain) -> str:
+def _format_warning(response: Response | None, chain: "RedirectChain") -> str:
     authority = get_authority(chain.current_root)
     match response:
         case None:
@@ -235,7 +238,7 @@ def _format_warning(response: Response | None, chain: RedirectChain) -> str:
             return f"{authority} redirects its root page in a loop" if _find_next_root(response, chain) else ""
 
 
-def _explain_unfetched_root(chain: RedirectChain) -> str:
+def _explain_unfetched_root(chain: "RedirectChain") -> str:
     """Return why the root was not fetched; empty if the budget was exhausted or the crawl delay is too long."""
     authority = get_authority(chain.current_root)
     match chain.robots_responses.get(chain.current_root):

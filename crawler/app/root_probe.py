@@ -11,7 +11,7 @@ from crawler.core.http.addresses import is_private
 from crawler.core.http.response import DEFAULT_LIMITS, Fetched, RequestLimits, Response, Unreached
 from crawler.core.http.robots import RobotsRules, parse_robots
 from crawler.core.http.urls import Authority, Url, get_authority
-from crawler.core.visit.visit import OVERLOAD_STATUSES
+from crawler.core.visit.state import OVERLOAD_STATUSES
 from crawler.engine.requests.pacer import Pacer
 from crawler.engine.requests.requester import PacedServer
 from crawler.engine.requests.robots import fetch_robots

@@ -10,7 +10,7 @@ from crawler.app.database import AppDatabase
 from crawler.core.domain import Domain
 from crawler.core.page.selectors import View
 from crawler.core.page_rules import PageRule
-from crawler.core.rendering.memory import RenderMode
+from crawler.core.rendering.mode import RenderMode
 from crawler.errors import BadInput, NotFound
 from crawler.store import domains
 from crawler.store.domain_rows import count_limited_pages

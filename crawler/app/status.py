@@ -12,6 +12,7 @@ from crawler.format.reasons import format_reason
 from crawler.format.values import format_count, format_when
 from crawler.runtime.stack import is_without_worker
 from crawler.store import claim, domains
+from crawler.times import format_instant
 
 MAX_CHECKED_DOMAINS = 1000  # candidates that are checked
 MAX_WAITING_DOMAINS = 10  # domains that are returned
@@ -62,6 +63,21 @@ _SENTENCES = {
     ),
     WaitReason.NOT_DUE: "has nothing due before {until}",
     WaitReason.NO_WORKER: "can be crawled now, but no worker is running: recrawl up, or recrawl crawl {name}",
+}
+# The end of "64 pages are ...", for messages with little room.
+_BRIEFLY = {
+    WaitReason.PAUSED: "paused",
+    WaitReason.LEASED: "with another worker",
+    WaitReason.CLOCK_BEHIND: "visited in the future",
+    WaitReason.SUSPENDED: "suspended",
+    WaitReason.OUTSIDE_HOURS: "outside crawl hours",
+    WaitReason.BUDGET_SPENT: "over budget",
+    WaitReason.BYTES_SPENT: "over the byte budget",
+    WaitReason.SHARED_BUDGET_SPENT: "over the shared budget",
+    WaitReason.ADDRESS_BUSY: "behind a shared address",
+    WaitReason.PACED: "paced",
+    WaitReason.NOT_DUE: "not due",
+    WaitReason.NO_WORKER: "without a worker",
 }
 _WITHOUT_END = {
     WaitReason.BUDGET_SPENT: "has a budget of 0 requests a day; to change it: recrawl domains set {name} --budget N",
@@ -181,3 +197,24 @@ def format_wait(wait: Wait | None, domain: Domain, *, now: datetime) -> str:
     until = format_when(wait.until, now=now)
     text = sentences[wait.reason].format(name=domain.authority, until=until, detail=detail)
     return f"{text}; {format_count(wait.pages, 'requested page')} waiting" if wait.pages else text
+
+
+def format_waits_briefly(waits: Collection[tuple[Domain, Wait, int | None]], *, now: datetime) -> list[str]:
+    """Return a few words for each reason to wait, such as "64 paced until 09:40Z".
+
+    waits: waiting domains with the number of their due pages; None if it is unknown.  The times are the earliest.
+    """
+    words = []
+    for reason in dict.fromkeys(wait.reason for _, wait, _ in waits):
+        alike = [(domain, wait, pages) for domain, wait, pages in waits if wait.reason is reason]
+        total = sum(pages or wait.pages for _, wait, pages in alike)
+        subject = f"{total:,}" if total else alike[0][0].authority if len(alike) == 1 else f"{len(alike):,} domains"
+        ends = [wait.until for _, wait, _ in alike if wait.until is not None]
+        words.append(f"{subject} {_BRIEFLY[reason]}{f' until {format_soon(min(ends), now=now)}' if ends else ''}")
+    return words
+
+
+def format_soon(at: datetime, *, now: datetime) -> str:
+    """Format a time without its date if it is on the same day."""
+    text, today = format_instant(at), format_instant(now)
+    return text.partition(" ")[2] if text.partition(" ")[0] == today.partition(" ")[0] else text

@@ -8,9 +8,9 @@ from crawler.app.database import AppDatabase
 from crawler.app.registration import get_domain, parse_typed_url, require_after_last_visit
 from crawler.app.status import find_wait, format_wait
 from crawler.clock import Clock
-from crawler.core.change.change import Change
+from crawler.core.change.change import Change, MaskReason
 from crawler.core.change.difference import Difference, compute_difference
-from crawler.core.change.explain import ExplainedBlock, MaskReason, explain_blocks, explain_insignificance
+from crawler.core.change.explain import ExplainedBlock, explain_blocks, explain_insignificance
 from crawler.core.domain import Domain
 from crawler.core.http.response import Fetched, Unreached
 from crawler.core.http.urls import Url

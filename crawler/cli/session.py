@@ -80,7 +80,7 @@ def settings() -> "Settings":
 def run_on_database(
     work: "Callable[[AppDatabase, Interrupts], Awaitable[T]]", *, connections: int = 2, patient: bool = False
 ) -> T:
-    """Run asynchronous work on the database. An embedded Postgres is started if needed, and stopped if nothing uses it.
+    """Run asynchronous work on the database. An embedded Postgres is started if needed.
 
     connections: the maximum number of database connections.  patient: the work checks `Interrupts.stop` and ends early
     when it is set.

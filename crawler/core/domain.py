@@ -107,6 +107,10 @@ class RobotsCopy(Struct, frozen=True):
     due_at: datetime
 
 
+# Prefixes of a suspension's reason; the missing secret, the error or the file follows.
+LOGIN_FAILED, NO_SECRET, NO_CERTIFICATES = "login_failed", "no_secret", "no_certificates"
+
+
 class Suspension(Struct, frozen=True):
     """Until when a domain is suspended, in knowledge time (crawler/clock.py), and why.
 

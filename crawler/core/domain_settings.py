@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from crawler.core.http.urls import Url
     from crawler.core.opic.order import Ordering
     from crawler.core.page_rules import PageRule
-    from crawler.core.rendering.memory import RenderMode
+    from crawler.core.rendering.mode import RenderMode
 
 # RFC 9110, 12.5.4: a language range or "*", with an optional weight.
 _WEIGHT = r"(?:[ \t]*;[ \t]*[qQ]=(?:0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?))?"

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from crawler.core.http.urls import Url, UrlPattern, get_path_and_query, list_pattern_problems, parse_pattern
 from crawler.core.page.selectors import FULL_VIEW, View, merge_views
-from crawler.core.rendering.memory import RenderMode
+from crawler.core.rendering.mode import RenderMode
 
 MAX_SELECTORS = 50  # per rule and kind: selectors to ignore, selectors to watch, and expressions
 

@@ -9,7 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from enum import StrEnum
 from itertools import pairwise
 from zlib import crc32
 
@@ -17,9 +16,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from crawler.core.change.mask import NoiseMask
+from crawler.core.http.response import SoftError
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.noise.words import split_words
-from crawler.core.page.outline import Block, BlockKind, BlockList
+from crawler.core.page.block import Block, BlockKind, BlockList
 
 MAX_WORDS = 256  # hashes stored per text, the smallest ones (Broder, 1997)
 MAX_DIFFERENT_WORDS = 4  # between two copies of one text: a name, a code, the requested address
@@ -157,19 +157,6 @@ MIN_WORDS_BEFORE = 20  # own words in the Snapshot; if it had fewer, their loss 
 SHRUNK_SHARE = 1 / 3  # a text with less than this share of the words before is SHRUNK, otherwise REPLACED
 MIN_PROBE_WAIT = timedelta(hours=1)  # between two not-found probes; doubles while the response stays the same
 MAX_PROBE_WAIT = timedelta(days=30)
-
-
-class SoftError(StrEnum):
-    """The kind of soft error: why a response is not a version of its page."""
-
-    SOFT_404 = "soft_404"  # the domain's response for a path that cannot exist
-    LOGIN = "login"  # a password form instead of the page's text
-    SHARED_TEXT = "shared_text"  # one text, or redirects to one target, on several pages: maintenance, captcha, login
-    TRUNCATED = "truncated"
-    EMPTY = "empty_body"  # no bytes
-    BLANK = "no_text"  # no text, or only boilerplate
-    SHRUNK = "shrunk"  # another, much shorter text; perhaps a block page without other signs
-    REPLACED = "replaced"  # another text that is not much shorter, without the site's boilerplate
 
 
 # How long the content of a soft error is withheld, from the first visit that found it. A visit is scheduled for the end

@@ -17,7 +17,8 @@ from enum import StrEnum
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from crawler.core.change.change import Change, Evidence, Verdict
+from crawler.core.change.change import Change, Evidence
+from crawler.core.change.verdict import Verdict
 from crawler.core.http.response import NO_VALIDATORS, Fetched, NotModified, Response, Validators
 from crawler.core.visit.update import build_learned_visit
 from crawler.core.visit.visit import HeadOutcome, Target, Visit

@@ -7,12 +7,13 @@ from msgspec.structs import replace
 
 from crawler.core.http.response import Fetched, Unreached
 from crawler.core.http.urls import Url
+from crawler.core.page.block import BlockList
 from crawler.core.page.fingerprint import compute_digest
-from crawler.core.page.outline import BlockList
 from crawler.core.page.snapshot import Parsed
 from crawler.core.soft_errors import TextSketch
 from crawler.core.visit.soft_errors import add_soft_error_signs, is_same_page, read_not_found_text
-from crawler.core.visit.visit import NETWORK_FAILURES, Baseline, DomainKnowledge, Target, Visit, find_exclusion
+from crawler.core.visit.state import NETWORK_FAILURES
+from crawler.core.visit.visit import Baseline, DomainKnowledge, Target, Visit, find_exclusion
 from crawler.engine.parsing.parser_pool import DomainParser
 from crawler.engine.rendering.page_reader import PageReader
 from crawler.engine.requests.breaker import CircuitBreaker

@@ -6,7 +6,7 @@ from crawler.core.change.difference import compute_difference, select_significan
 from crawler.core.change.word_diff import PageDiff, diff_pages, diff_texts
 from crawler.core.domain import Domain
 from crawler.core.http.response import Fetched
-from crawler.core.page.outline import BlockList
+from crawler.core.page.block import BlockList
 from crawler.core.page.selectors import FULL_VIEW, View
 from crawler.core.page_rules import PageRules
 from crawler.engine.parsing.parser_pool import DomainParser, ParserPool

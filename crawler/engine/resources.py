@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from crawler.core.domain import Domain
+from crawler.core.domain import NO_CERTIFICATES, Domain
 from crawler.core.http.credentials import SecretReference
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
@@ -59,7 +59,7 @@ class CrawlResources(Struct, eq=False):
         try:
             client = await self._open_client(domain, secrets)
         except OSError:  # includes ssl.SSLError
-            return f"{sessions.NO_CERTIFICATES} {domain.settings.ca_file}"
+            return f"{NO_CERTIFICATES} {domain.settings.ca_file}"
         from crawler.fetch import DomainCookies  # noqa: PLC0415
 
         keeps_cookies = domain.settings.cookies or bool(domain.settings.login)

@@ -10,7 +10,8 @@ from crawler.core.change.change import Change, Evidence
 from crawler.core.domain import Domain, Suspension
 from crawler.core.http.urls import Url
 from crawler.core.rendering.outcome import RenderChoice
-from crawler.core.visit.visit import State, Visit
+from crawler.core.visit.state import State
+from crawler.core.visit.visit import Visit
 
 MAX_LISTED_PAGES = 50  # for each kind of change
 # In display order, after visits and changes.

@@ -15,12 +15,13 @@ from crawler.core.change.mask_learning import Observation, update_mask
 from crawler.core.domain import Domain
 from crawler.core.http.response import Fetched, Response
 from crawler.core.http.urls import Url
-from crawler.core.page.outline import BlockList
+from crawler.core.page.block import BlockList
 from crawler.core.page.selectors import FULL_VIEW, View
 from crawler.core.page.snapshot import Parsed
 from crawler.core.page_rules import PageRules
 from crawler.core.visit.decide import decide_visit
-from crawler.core.visit.visit import NEVER, Baseline, DomainKnowledge, Target, Visit, find_exclusion
+from crawler.core.visit.state import NEVER
+from crawler.core.visit.visit import Baseline, DomainKnowledge, Target, Visit, find_exclusion
 from crawler.engine.coordinator import release_lease
 from crawler.engine.extra_fetches import load_baseline, refetch_page
 from crawler.engine.parsing.parser_pool import DomainParser

@@ -12,13 +12,13 @@ from crawler.core.change.change import Change
 from crawler.core.change.edits import BoilerplateEdit
 from crawler.core.change.mask_learning import pop_boilerplate_edit
 from crawler.core.freshness.visit_terms import RequestReason
-from crawler.core.http.response import NO_VALIDATORS, Fetched, NotModified, Response, Unreached, Validators
+from crawler.core.http.response import NO_VALIDATORS, Fetched, NotModified, Response, SoftError, Unreached, Validators
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.page.fingerprint import Fingerprint, count_distance_bits
 from crawler.core.page.lists.list_text import is_list_body
 from crawler.core.page.lists.url_list import ListKind
 from crawler.core.page.snapshot import Parsed
-from crawler.core.soft_errors import SoftError, is_probe_due, record_probe_response, record_probe_sent
+from crawler.core.soft_errors import is_probe_due, record_probe_response, record_probe_sent
 from crawler.core.validator_trust import (
     build_spared_visit,
     choose_validators_to_verify,
@@ -28,7 +28,8 @@ from crawler.core.validator_trust import (
 from crawler.core.visit import decide, lifecycle
 from crawler.core.visit.lists import add_list_result, build_list_visit, build_no_list_visit
 from crawler.core.visit.soft_errors import may_be_soft_404, update_soft_error_memory
-from crawler.core.visit.visit import OVERLOAD_STATUSES, Baseline, DomainKnowledge, Target, Visit, find_exclusion
+from crawler.core.visit.state import OVERLOAD_STATUSES
+from crawler.core.visit.visit import Baseline, DomainKnowledge, Target, Visit, find_exclusion
 from crawler.engine.extra_fetches import load_baseline, probe_not_found, refetch_page
 from crawler.engine.lists import LIST_LIMITS, admit_list
 from crawler.engine.rendering.page_reader import PageReader

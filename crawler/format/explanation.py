@@ -10,7 +10,7 @@ from crawler.core.freshness.visit_terms import USER_REQUESTS, RequestReason, Vis
 from crawler.core.http.robots import parse_robots
 from crawler.core.http.urls import ExclusionReason, Scope, Url
 from crawler.core.soft_errors import MAX_WITHHELD
-from crawler.core.visit.visit import NEVER, State
+from crawler.core.visit.state import NEVER, State
 from crawler.format.reasons import RENDERING_WORDS, format_reason
 from crawler.format.values import format_count, format_instant, format_rate, format_share, format_span, format_when
 from crawler.planner.page_value import Bound, Due, compute_page_magnitude_factor

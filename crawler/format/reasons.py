@@ -2,14 +2,11 @@
 
 from http import HTTPStatus
 
-from crawler.core.change.change import Change, Evidence
-from crawler.core.change.explain import MaskReason
-from crawler.core.http.response import FailureReason
+from crawler.core.change.change import Change, Evidence, MaskReason
+from crawler.core.domain import LOGIN_FAILED, NO_CERTIFICATES, NO_SECRET
+from crawler.core.http.response import FailureReason, SoftError
 from crawler.core.rendering.outcome import RenderChoice, RenderFailure
-from crawler.core.soft_errors import SoftError
-from crawler.core.visit.lifecycle import BULK_REDIRECT, REDIRECT_TO_EXISTING
-from crawler.engine.requests.login import LOGIN_FAILED
-from crawler.engine.requests.session import NO_CERTIFICATES, NO_SECRET
+from crawler.core.visit.state import BULK_REDIRECT, REDIRECT_TO_EXISTING
 
 # Headings of the lists of pages in crawl results, in the order in which they are shown.
 HEADINGS = {

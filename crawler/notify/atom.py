@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 
 from crawler import __version__
 from crawler.core.change.word_diff import RunKind, diff_words
-from crawler.core.page.outline import BlockKind
+from crawler.core.page.block import BlockKind
 from crawler.notify import message_text
 from crawler.notify.message_text import describe_change, format_title
 from crawler.notify.payload import build_content

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from crawler.core.alert.condition import ConditionKind
 from crawler.core.change.word_diff import WordRun, diff_words, format_runs, shorten_runs
-from crawler.core.page.outline import BlockKind
+from crawler.core.page.block import BlockKind
 from crawler.store.report import EventKind
 
 Content = Mapping[str, Any]  # a change, as returned by payload.build_content

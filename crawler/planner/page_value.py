@@ -17,7 +17,7 @@ from crawler.core.freshness.visit_value import (
 )
 from crawler.core.http.urls import compute_page_key
 from crawler.core.page_rules import PageRules
-from crawler.core.visit.visit import State
+from crawler.core.visit.state import State
 from crawler.store.report import Explanation, PageFacts
 
 NO_BOUND_DAYS = 1e6  # no upper bound: the interval bounds of the VisitTerms are applied separately

@@ -1,15 +1,18 @@
-"""Checks of Host and Origin in front of the Prefect server, and a redirect page to its runs.
+"""Checks of Host and Origin in front of the Prefect server, and a login page that leads to any page of its UI.
 
 Without the checks, pages of other sites could make the user's browser send requests to the server, by DNS rebinding.
 
-The redirect page opens a run with or without an earlier login to Prefect. Prefect's own page of a run shows an error
-without a login, and its login page always asks for the password. Only a page of the same origin can read from the
+Without a login, Prefect's own pages show errors and an advertisement before they ask for a password, and its login page
+does not say where the password is. So a script in the page of Prefect's UI leads browsers without a password to the
+login page here, which leads back to the page that was wanted. Only a page of the same origin can read from the
 browser's storage whether there is a password.
 """
 
+import re
 from base64 import b64encode
 from contextlib import suppress
 from hashlib import sha256
+from pathlib import Path
 from uuid import UUID
 
 from starlette.responses import HTMLResponse, PlainTextResponse
@@ -18,22 +21,78 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from crawler.runtime.environment import WATCH_PATH
 from crawler.runtime.keys.home_keys import MAX_NONCE_CHARS, PROOF_PATH, compute_proof, list_own_hosts, list_own_origins
 
+LOGIN_PATH = "/recrawl/login"
 # The password stays in the browser's storage: it is in no address, log or history. An outdated one counts as missing.
 SCRIPT = """
-const run = "/runs/flow-run/" + location.pathname.split("/").pop();
-const login = "/login?redirect=" + encodeURIComponent(run);
-const password = localStorage.getItem("prefect-password");
-fetch("/api/admin/version", {headers: password ? {Authorization: "Basic " + password} : {}, cache: "no-store"})
-  .then(response => location.replace(response.status === 401 ? login : run), () => location.replace(run));
+const query = new URLSearchParams(location.search), form = document.forms[0];
+const problem = document.querySelector("[role=alert]");
+
+function findTarget() {
+  if (location.pathname.startsWith("/recrawl/run/")) return "/runs/flow-run/" + location.pathname.split("/").pop();
+  try {
+    const wanted = new URL(query.get("redirect"), location.origin);
+    const isPage = wanted.origin === location.origin && !/^\\/(login|recrawl)\\b/.test(wanted.pathname);
+    if (isPage && query.get("redirect")) return wanted.href;
+  } catch {}
+  return "/dashboard";
+}
+
+async function isAccepted(password) {
+  const headers = {Authorization: "Basic " + password};
+  return (await fetch("/api/admin/version", {headers, cache: "no-store"})).status !== 401;
+}
+
+async function start() {
+  const stored = localStorage.getItem("prefect-password");
+  if (stored && await isAccepted(stored).catch(() => true)) return location.replace(findTarget());
+  form.hidden = false;
+  form.auth.focus();
+}
+
+form.addEventListener("submit", async event => {
+  event.preventDefault();
+  try {
+    const password = btoa(form.auth.value.trim());
+    if (!await isAccepted(password)) throw new Error("it is not the auth string");
+    localStorage.setItem("prefect-password", password);
+    location.replace(findTarget());
+  } catch (error) {
+    problem.textContent = "Prefect did not accept this: " + error.message + ". Copy the line that recrawl ui prints.";
+  }
+});
+
+start();
+"""
+STYLE = """
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
+body { max-width: 26rem; margin: 15vh auto; padding: 0 1rem; }
+input, button { font: inherit; width: 100%; padding: .5rem; margin: .25rem 0; box-sizing: border-box; }
 """
 PAGE = f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Crawl run · recrawl</title></head>
-<body><p>Prefect shows this run and needs JavaScript. <code>recrawl ui</code> prints the password of its login.</p>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Prefect · recrawl</title><style>{STYLE}</style></head>
+<body><noscript><p>Prefect needs JavaScript.</p></noscript>
+<form hidden><h1>Prefect</h1>
+<p>Prefect shows the runs of the local stack. <code>recrawl ui</code> prints its auth string, and this browser keeps
+it.</p>
+<label>Auth string <input name="auth" type="password" autocomplete="current-password" required></label>
+<button>Log in</button><p role="alert"></p></form>
 <script>{SCRIPT}</script></body></html>
 """
+# The script of Prefect's own page, before all others.
+REDIRECT = f"""<script data-recrawl>
+if (!localStorage.getItem("prefect-password") || location.pathname === "/login")
+  location.replace("{LOGIN_PATH}?redirect=" + encodeURIComponent(location.pathname + location.search));
+</script>"""
+
+
+def _hash_source(source: str) -> str:
+    return f"'sha256-{b64encode(sha256(source.encode()).digest()).decode()}'"
+
+
 POLICY = (
-    f"default-src 'none'; script-src 'sha256-{b64encode(sha256(SCRIPT.encode()).digest()).decode()}'; "
-    "connect-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+    f"default-src 'none'; script-src {_hash_source(SCRIPT)}; style-src {_hash_source(STYLE)}; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 HEADERS = {
     "content-security-policy": POLICY,
@@ -43,10 +102,19 @@ HEADERS = {
 }
 
 
-def require_own_address(app: ASGIApp, *, port: int, auth: str) -> ASGIApp:
-    """Return the application behind a check of Host and Origin, with the redirect page and a proof of the auth string.
+def add_login_redirect(index: Path) -> None:
+    """Add the script that leads to the login page to the page of Prefect's UI. index: the copy in RECRAWL_HOME."""
+    text = index.read_text(encoding="utf-8")
+    without = re.sub(r"<script data-recrawl>.*?</script>", "", text, flags=re.DOTALL)
+    changed = without.replace("<head>", f"<head>{REDIRECT}", 1)
+    if changed != text:
+        index.write_text(changed, encoding="utf-8")
 
-    For the proof, see home_keys.py. The redirect page needs no authentication, because it contains no data.
+
+def require_own_address(app: ASGIApp, *, port: int, auth: str) -> ASGIApp:
+    """Return the application behind a check of Host and Origin, with the login page and a proof of the auth string.
+
+    For the proof, see home_keys.py. The login page needs no authentication, because it contains no data.
     """
     hosts = {host.encode() for host in list_own_hosts(port)}
     origins = {origin.encode() for origin in list_own_origins(port)}
@@ -61,7 +129,7 @@ def require_own_address(app: ASGIApp, *, port: int, auth: str) -> ASGIApp:
         elif scope["type"] == "http" and scope["path"].startswith(f"{PROOF_PATH}/"):
             nonce = scope["path"].removeprefix(f"{PROOF_PATH}/")[:MAX_NONCE_CHARS]
             await PlainTextResponse(compute_proof(auth, port=port, nonce=nonce))(scope, receive, send)
-        elif scope["type"] == "http" and scope["method"] == "GET" and is_watch_path(scope["path"]):
+        elif scope["type"] == "http" and scope["method"] == "GET" and is_login_path(scope["path"]):
             await HTMLResponse(PAGE, headers=HEADERS)(scope, receive, send)
         else:
             await app(scope, receive, send)
@@ -81,9 +149,9 @@ async def _reject(scope: Scope, receive: Receive, send: Send, reason: str) -> No
         await PlainTextResponse(reason, 403)(scope, receive, send)
 
 
-def is_watch_path(path: str) -> bool:
-    """Return whether a path is a redirect page to a run."""
+def is_login_path(path: str) -> bool:
+    """Return whether a path is that of the login page: its own, or one that leads to a run."""
     run_id = path.removeprefix(WATCH_PATH)
     with suppress(ValueError):
-        return path.startswith(WATCH_PATH) and str(UUID(run_id)) == run_id
+        return path == LOGIN_PATH or (path.startswith(WATCH_PATH) and str(UUID(run_id)) == run_id)
     return False

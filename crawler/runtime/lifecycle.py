@@ -15,7 +15,7 @@ from crawler.runtime import background_processes, stack
 from crawler.runtime.background_processes import Child, Report
 from crawler.runtime.environment import PrefectApi, build_client_environment
 from crawler.runtime.machine import HOME_FOLDERS, Process, ensure_private_folder, hold_lock
-from crawler.runtime.postgres.cluster import find_running_postgres, keep_postgres, release_postgres
+from crawler.runtime.postgres.cluster import find_idle_end, find_running_postgres, keep_postgres, release_postgres
 from crawler.runtime.prefect.processes import clear_runs, ensure_server, find_worker, start_worker, wait_for_server
 from crawler.runtime.stack import Stack
 from crawler.runtime.web_ui import ensure_web_ui
@@ -37,9 +37,8 @@ def start_stack(settings: Settings, *, report: Report, deployments: Path = DEPLO
     for name in HOME_FOLDERS:
         ensure_private_folder(home, name)
     with _hold_stack_lock(home, report):
-        was_down = (
-            not background_processes.list_tagged(background_processes.ensure_tag(home))
-            and find_running_postgres(home) is None
+        was_down = not background_processes.list_tagged(background_processes.ensure_tag(home)) and (
+            find_running_postgres(home) is None or find_idle_end(home) is not None
         )
         try:
             return _start_parts(home, settings, deployments=deployments, report=report)
@@ -187,7 +186,7 @@ def _stop_parts(home: Path, settings: Settings, *, report: Report) -> bool:
     if cluster is not None:
         report("Postgres: stopping")
         if not release_postgres(home):
-            report("Postgres: still used by another command, which stops it at its end")
+            report("Postgres: still used by another command, and stops after that")
     return True
 
 

@@ -15,7 +15,8 @@ from crawler.runtime.background_processes import SERVER, STACK_TAG, WORKER, Chil
 from crawler.runtime.environment import PrefectApi, build_api_url
 from crawler.runtime.keys.home_keys import RESPONSE_SECONDS, is_own_server, list_own_origins, read_auth
 from crawler.runtime.machine import Process
-from crawler.runtime.postgres.cluster import borrow_postgres, find_data_major, find_running_postgres
+from crawler.runtime.postgres.cluster import borrow_postgres, find_idle_end, find_running_postgres
+from crawler.runtime.postgres.server import find_data_major
 from crawler.runtime.web_ui import find_web_ui
 from crawler.settings import Settings
 from crawler.store.database import SchemaState, prepare_schema, read_schema_state
@@ -47,15 +48,15 @@ class StackPart:
 def open_crawl_database(settings: Settings) -> Iterator[str]:
     """Yield the URL of the database with the newest schema.
 
-    The embedded Postgres is started and migrated, and stopped after the block unless it is still used. An external
-    database is migrated if it is empty; if its schema is older, CrawlerError says what to do.
+    The embedded Postgres is started and migrated, and stops when nothing has used it for `postgres_idle_time`. An
+    external database is migrated if it is empty; if its schema is older, CrawlerError says what to do.
     """
     if settings.database_url is not None:
         url = settings.database_url.get_secret_value()
         prepare_schema(url, may_upgrade=False)
         yield url
         return
-    with borrow_postgres(settings.home) as cluster:
+    with borrow_postgres(settings.home, idle_time=settings.postgres_idle_time) as cluster:
         cluster.create_database(CRAWL_DATABASE)
         prepare_schema(cluster.build_url(CRAWL_DATABASE), may_upgrade=True)
         yield cluster.build_url(CRAWL_DATABASE)
@@ -112,6 +113,8 @@ def read_status(settings: Settings) -> list[StackPart]:
     parts = []
     if cluster is not None:
         detail = f"127.0.0.1:{cluster.port}, process {cluster.pid}, Postgres {cluster.binaries.version}"
+        if (stays_until := find_idle_end(home)) is not None:
+            detail += f", stops at {stays_until:%H:%M}Z unless it is used"
         parts.append(StackPart("Postgres", is_running=True, detail=detail))
     elif settings.database_url is None:
         parts.append(StackPart("Postgres", is_running=False))

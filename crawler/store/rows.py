@@ -6,15 +6,17 @@ function opens its own transaction. Without values, a percent sign in the statem
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from msgspec import convert
 from msgspec.structs import asdict
 from psycopg.rows import AsyncRowFactory, TupleRow, dict_row, scalar_row, tuple_row
 
 from crawler.core.budget.cost import Cost, Costs, RequestKind
-from crawler.core.page.fingerprint import Fingerprint
 from crawler.store.database import Connection, Database
+
+if TYPE_CHECKING:  # numpy
+    from crawler.core.page.fingerprint import Fingerprint
 
 T = TypeVar("T")
 Values = Sequence[Any] | Mapping[str, Any]  # parameters of a statement
@@ -148,11 +150,11 @@ def encode_costs(costs: Costs) -> dict[str, Any]:
     return {kind.value: asdict(costs.get_cost(kind)) for kind in RequestKind if costs.get_cost(kind).visits}
 
 
-def decode_fingerprint(number: int | None) -> Fingerprint | None:
+def decode_fingerprint(number: int | None) -> "Fingerprint | None":
     """Return the unsigned fingerprint that a signed column stores."""
-    return None if number is None else Fingerprint(number & 0xFFFF_FFFF_FFFF_FFFF)
+    return None if number is None else cast("Fingerprint", number & 0xFFFF_FFFF_FFFF_FFFF)
 
 
-def encode_fingerprint(fingerprint: Fingerprint | None) -> int | None:
+def encode_fingerprint(fingerprint: "Fingerprint | None") -> int | None:
     """Return a fingerprint as stored in a signed column."""
     return None if fingerprint is None else fingerprint - (1 << 64) if fingerprint >= 1 << 63 else fingerprint

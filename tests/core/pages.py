@@ -7,8 +7,9 @@ from crawler.core.change.difference import NO_DIFFERENCE, Difference, compute_di
 from crawler.core.change.mask import NO_MASK, NoiseMask
 from crawler.core.change.mask_learning import Observation, update_mask
 from crawler.core.http.urls import Url, compute_page_key
+from crawler.core.page.block import Block, BlockKind, BlockList
 from crawler.core.page.content import extract_content
-from crawler.core.page.outline import Block, BlockKind, BlockList, extract_blocks
+from crawler.core.page.outline import extract_blocks
 from crawler.core.page.selectors import FULL_VIEW, View
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)

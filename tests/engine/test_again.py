@@ -6,7 +6,7 @@ import pytest
 
 from crawler.core.http.response import Response
 from crawler.core.http.urls import Url
-from crawler.core.page.outline import BlockList
+from crawler.core.page.block import BlockList
 from crawler.core.page_rules import PageRules
 from crawler.engine.extra_fetches import refetch_page
 from crawler.engine.parsing.parser_pool import DomainParser, ParserPool

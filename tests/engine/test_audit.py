@@ -9,7 +9,7 @@ from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness.calibration import Agreement, pool_agreements
 from crawler.core.http.urls import Authority
 from crawler.core.page_rules import PageRule
-from crawler.core.visit.visit import NEVER
+from crawler.core.visit.state import NEVER
 from crawler.planner.audit import ALL, audit_domains, list_findings
 from crawler.store import domains, plan
 from crawler.store.database import Database

@@ -11,7 +11,7 @@ from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
 from crawler.core.page.selectors import FULL_VIEW
 from crawler.core.page_rules import PageRules
-from crawler.core.visit.visit import State
+from crawler.core.visit.state import State
 from crawler.engine.page_diff import diff_versions
 from crawler.engine.parsing.parser_pool import DomainParser, ParserPool
 from crawler.store import domains, report

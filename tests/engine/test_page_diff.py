@@ -7,7 +7,7 @@ from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority, Url
 from crawler.core.page.selectors import View
 from crawler.core.page_rules import PageRule
-from crawler.core.visit.visit import State
+from crawler.core.visit.state import State
 from crawler.engine.page_diff import diff_versions
 from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.store import domains

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Url
-from crawler.core.visit.visit import State
+from crawler.core.visit.state import State
 from crawler.store import domains
 from crawler.store.database import Database
 from crawler.store.report import check_invariants, list_pages_at, read_version

@@ -2,12 +2,14 @@
 
 import asyncio
 import os
+import re
 import shutil
 import signal
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import pytest
 from msgspec.structs import replace
@@ -20,8 +22,10 @@ from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority, compute_page_key
 from crawler.runtime.background_processes import ensure_tag, list_tagged
+from crawler.runtime.host_check import LOGIN_PATH
 from crawler.runtime.lifecycle import start_stack
 from crawler.runtime.stack import Stack
+from crawler.runtime.web_ui import find_web_ui_origin
 from crawler.store import domains, report, subscriptions
 from crawler.store.database import Database, open_database
 from crawler.store.report import EventKind
@@ -98,9 +102,10 @@ def artifacts(stack: Stack, run: str) -> dict[str, dict[str, Any]]:
     return {artifact["type"]: artifact for artifact in found if artifact["key"] != "notify-result"}
 
 
-def table(markdown: str) -> dict[str, str]:
-    rows = [line.strip("| ").split("|") for line in markdown.splitlines() if line.startswith("|")]
-    return {row[0].strip(): row[1].strip() for row in rows[2:] if len(row) == 2}
+def figures(markdown: str) -> dict[str, int]:
+    """Return the counts in the last line of an artifact, by the word after them."""
+    found = re.findall(r"([\d,]+) ([a-z]+)", markdown.splitlines()[-1].replace("\\", ""))
+    return {word: int(count.replace(",", "")) for count, word in found}
 
 
 def test_a_recrawl_shows_what_it_did_and_where(stack: Stack, runner: Runner, domain: Domain, site: Remote) -> None:
@@ -111,13 +116,12 @@ def test_a_recrawl_shows_what_it_did_and_where(stack: Stack, runner: Runner, dom
     assert all(f"domain:{domain.authority}" in task["tags"] for task in tasks)
 
     shown = artifacts(stack, run["id"])
-    result = table(shown["markdown"]["data"])
-    assert int(result["Requests"].replace(",", "")) == site.counts.requests
-    assert int(result["Visits"].replace(",", "")) < site.counts.requests  # robots.txt is not a page
-    wanted = {"Not modified", "Unchanged", "Changed", "Gone", "Failed", "Bytes received", "Bytes saved", "Seconds"}
-    assert wanted <= result.keys()
+    result = figures(shown["markdown"]["data"])
+    assert result["requests"] == site.counts.requests
+    assert result["pages"] < site.counts.requests  # robots.txt is not a page
     assert shown["progress"]["data"] == 100
-    assert int(result["Added"].replace(",", "")) > 50
+    assert result["added"] > 50
+    assert run["state"]["message"].startswith(f"{result['added']:,} added")
 
 
 @pytest.mark.soak
@@ -135,16 +139,19 @@ def test_the_artifact_of_a_run_names_what_it_found(stack: Stack, runner: Runner,
     assert f"(<{domain.root}" in seen
     assert "### Changed" not in seen
     again = artifacts(stack, second["id"])["markdown"]["data"]
-    changed = int(table(again)["Changed"])
+    changed = figures(again)["changed"]
     assert changed > 0
     listed = again.split("### Changed")[1].split("###")[0]
-    assert listed.count("\n- [") == min(changed, 50)
+    assert listed.count("\n- **") == min(changed, 50)
+    assert "~~" in listed  # the words that were replaced
+    assert f"[difference](<{find_web_ui_origin(stack.home)}/page?url=" in listed
+    assert f"{changed} changed" in second["state"]["message"]
     assert "markdown" not in artifacts(stack, third["id"])  # nothing was due, so there is nothing to show
     assert any(line.startswith("Visited ") for line in log_of(stack, second["id"]))
     assert f"{domain.authority} is paused; to continue: recrawl domains resume {domain.authority}" in log_of(
         stack, third["id"]
     )
-    assert "is paused" in third["state"]["message"]
+    assert "paused" in third["state"]["message"]
 
 
 def log_of(stack: Stack, run: str) -> list[str]:
@@ -167,7 +174,7 @@ def test_a_site_is_added_by_its_form_and_the_forms_offer_it_from_then_on(
 
     name = site.url.removeprefix("http://")
     assert run["name"] == f"add {site.url}"
-    assert int(table(artifacts(stack, run["id"])["markdown"]["data"])["Added"].replace(",", "")) > 5
+    assert figures(artifacts(stack, run["id"])["markdown"]["data"])["added"] > 5
     (added,) = [listed.domain for listed in in_database(stack, domains.list_domains) if listed.domain.authority == name]
     assert added.settings.target_freshness == 0.9
     assert (added.settings.max_pages, added.settings.exclude) == (20, ("/-/",))
@@ -176,6 +183,22 @@ def test_a_site_is_added_by_its_form_and_the_forms_offer_it_from_then_on(
     assert "" not in offered["enum"]
     of_crawl = ask(stack.api, "/deployments/name/crawl/crawl")["parameter_openapi_schema"]["properties"]
     assert "" in of_crawl["domain"]["enum"]
+
+
+@pytest.mark.soak
+def test_rare_settings_are_one_json_field_of_the_form(stack: Stack, runner: Runner, site: Remote) -> None:
+    schema = ask(stack.api, "/deployments/name/add/add")["parameter_openapi_schema"]
+    assert len(schema["definitions"]["SettingsForm"]["properties"]) == 11  # ten, and the rest
+
+    wishes = {"allow_private": True, "delay": "0", "max_pages": 5, "more_settings": {"keep_versions": 7}}
+    completed(stack, runner.run("add/add", site=site.url, crawl_now=False, domain_settings=wishes))
+    wrong = runner.run("add/add", site=site.url, domain_settings={"more_settings": {"language": "?"}})
+    until(lambda: run_state(stack.api, wrong) in ENDED, poll_s=COSTLY_POLL_S)
+
+    name = site.url.removeprefix("http://")
+    (added,) = [listed.domain for listed in in_database(stack, domains.list_domains) if listed.domain.authority == name]
+    assert (added.settings.max_pages, added.settings.keep_versions) == (5, 7)
+    assert "not a list of languages" in ask(stack.api, f"/flow_runs/{wrong}")["state"]["message"]
 
 
 @pytest.mark.soak
@@ -332,7 +355,7 @@ def test_a_secret_block_opens_the_domain_that_names_it(stack: Stack, runner: Run
     run = completed(stack, runner.run("crawl/crawl", domain=domain.authority, at=later))
 
     assert held.resume_reason == "no_secret block:door-key is not there"
-    assert int(table(artifacts(stack, run["id"])["markdown"]["data"])["Visits"]) > 50
+    assert figures(artifacts(stack, run["id"])["markdown"]["data"])["pages"] > 50
     assert KEY not in "".join(path.read_text(errors="replace") for path in (stack.home / "logs").rglob("*.log"))
 
 
@@ -450,9 +473,8 @@ def test_after_a_kill_9_of_everything_the_domain_is_free_at_once(stack: Stack, d
     assert run_state(stack.api, run) == "Crashed"
     assert holder(stack, domain) is None
     last = completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
-    result = table(artifacts(stack, last["id"])["markdown"]["data"])
-    assert int(result["Added"]) == 0
-    assert int(result["Not modified"]) > 0
+    assert "added" not in last["state"]["message"]
+    assert last["state"]["message"] != "Nothing was due"
 
 
 @pytest.fixture
@@ -479,8 +501,8 @@ def test_in_the_browser_a_recrawl_is_started_by_its_form_watched_and_read(
 
     assert stack.api.auth is not None
     page.goto(stack.api.ui_url)
-    page.get_by_placeholder("admin:pass").fill(stack.api.auth)
-    page.get_by_role("button", name="Login").click()
+    page.get_by_label("Auth string").fill(stack.api.auth)
+    page.get_by_role("button", name="Log in").click()
     page.locator('a[href="/deployments"]').first.click()
     page.locator('a[href*="/deployments/deployment/"]', has_text="recrawl").click()
     page.get_by_role("button", name="Run", exact=True).click()
@@ -504,7 +526,32 @@ def test_in_the_browser_a_recrawl_is_started_by_its_form_watched_and_read(
 
     page.get_by_text("Artifacts", exact=True).first.click()
     page.locator("a[href*='/artifacts/artifact/']", has_text="crawl-result").click()
-    page.get_by_role("cell", name="Visits").wait_for()
+    page.get_by_text("Visited ", exact=False).first.wait_for()
     page.screenshot(path=tmp_path / "artifact.png")
-    assert {"Not modified", "Added", "Bytes received"} <= set(page.locator("td").all_inner_texts())
+    assert "Added" in page.locator("h3").all_inner_texts()
     assert asked == {stack.api.ui_url.removeprefix("http://")}  # no requests to other servers
+
+
+@pytest.mark.soak
+def test_links_into_prefect_work_before_the_first_login(stack: Stack, domain: Domain, page: Page) -> None:
+    run = completed(stack, start_run(stack.api, "recrawl/recrawl", domain=domain.authority))
+    artifact = artifacts(stack, run["id"])["markdown"]["id"]
+    assert stack.api.auth is not None
+    assert page.context.browser is not None
+    failed: list[str] = []
+    for path in (f"/runs/flow-run/{run['id']}", f"/artifacts/artifact/{artifact}", "/deployments"):
+        fresh = page.context.browser.new_page()
+        fresh.on("response", lambda response: failed.append(response.url) if response.status >= 400 else None)
+        fresh.goto(f"{stack.api.ui_url}{path}")
+        fresh.get_by_label("Auth string").wait_for()
+        assert failed == []  # no errors before the login
+        fresh.get_by_label("Auth string").fill(stack.api.auth)
+        fresh.get_by_role("button", name="Log in").click()
+        fresh.wait_for_url(f"**{path}")
+        fresh.get_by_text("recrawl", exact=False).first.wait_for()
+        for elsewhere in ("//evil.example", "/.//evil.example", "https://evil.example", "/\t/evil.example", "http://["):
+            fresh.goto(f"{stack.api.ui_url}{LOGIN_PATH}?redirect={quote(elsewhere, safe='')}")
+            fresh.wait_for_url(lambda url: LOGIN_PATH not in url)
+            assert fresh.url.startswith(f"{stack.api.ui_url}/")
+        fresh.close()
+    assert failed == []

@@ -9,7 +9,7 @@ import pytest
 from lxml import etree
 
 from crawler.core.http.urls import Url
-from crawler.core.page.outline import BlockKind
+from crawler.core.page.block import BlockKind
 from crawler.notify.atom import AtomScope, render_atom_feed
 from crawler.notify.message_text import HISTORY_PATH, build_change_history_url
 from crawler.server.ui.links import build_history_url

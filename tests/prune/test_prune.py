@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Authority, compute_page_key
 from crawler.core.retention import DatedVersion, select_stored_versions
-from crawler.core.visit.visit import State
+from crawler.core.visit.state import State
 from crawler.errors import CursorTooOld
 from crawler.prune import enforce_quota, prune_domain, prune_domains
 from crawler.store import domains, record, report, subscriptions

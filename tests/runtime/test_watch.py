@@ -1,16 +1,17 @@
-"""The redirect page to a run contains no data and leads only to that run."""
+"""The login page in front of Prefect contains no data and leads only to pages of Prefect."""
 
 import asyncio
 import re
 from base64 import b64encode
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from crawler.runtime.environment import WATCH_PATH
-from crawler.runtime.host_check import is_watch_path, require_own_address
+from crawler.runtime.host_check import LOGIN_PATH, add_login_redirect, is_login_path, require_own_address
 
 RUN = UUID("61ce57a0-f05d-476d-ada3-f8302f34427b")
 AUTH = "recrawl:mill-secret"
@@ -40,8 +41,9 @@ def asked(path: str, *, method: str = "GET", host: str = "127.0.0.1:4200") -> tu
     return sent[0]["status"], headers, sent[1]["body"].decode()
 
 
-def test_redirect_page_has_no_secret_and_one_script() -> None:
-    status, headers, body = asked(f"{WATCH_PATH}{RUN}")
+@pytest.mark.parametrize("path", [f"{WATCH_PATH}{RUN}", LOGIN_PATH], ids=["run", "login"])
+def test_login_page_has_no_secret_and_one_script(path: str) -> None:
+    status, headers, body = asked(path)
     assert status == 200
     assert "mill-secret" not in body + str(headers)
     (script,) = re.findall(r"<script>(.*?)</script>", body, re.DOTALL)
@@ -62,14 +64,27 @@ def test_redirect_page_has_no_secret_and_one_script() -> None:
         f"/recrawl/run/{{{RUN}}}",
         f"/recrawl/run/{str(RUN).upper()}",
         f"/x/recrawl/run/{RUN}",
+        f"{LOGIN_PATH}/",
+        f"{LOGIN_PATH}/../../api",
         str(RUN),
     ],
 )
-def test_other_paths_are_not_redirect_pages(path: str) -> None:
-    assert not is_watch_path(path)
+def test_other_paths_are_not_login_pages(path: str) -> None:
+    assert not is_login_path(path)
     assert asked(path)[0] == 299
 
 
-def test_redirect_page_needs_the_host_of_the_server() -> None:
+def test_login_page_needs_the_host_of_the_server() -> None:
     assert asked(f"{WATCH_PATH}{RUN}", host="evil.example")[0] == 403
     assert asked(f"{WATCH_PATH}{RUN}", method="POST")[0] == 299
+
+
+def test_script_is_added_to_the_page_of_prefect_once(tmp_path: Path) -> None:
+    index = tmp_path / "index.html"
+    index.write_text('<html><head><script data-recrawl>"of another version"</script><title>x</title></head></html>')
+    add_login_redirect(index)
+    once = index.read_text()
+    add_login_redirect(index)
+    assert index.read_text() == once
+    assert once.count("<script") == 1
+    assert f'location.replace("{LOGIN_PATH}?redirect=' in once

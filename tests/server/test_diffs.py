@@ -1,7 +1,7 @@
 """Lists mark the words that differ, and a truncated block is not shown as a difference."""
 
 from crawler.core.change.word_diff import diff_texts
-from crawler.core.page.outline import BlockKind
+from crawler.core.page.block import BlockKind
 from crawler.server.ui.diffs import count_ignored, count_statuses, marked, short_runs
 from crawler.store.report import BlockChange
 

@@ -18,7 +18,8 @@ from crawler.core.http.robots import parse_robots
 from crawler.core.http.urls import Authority, PageKey, Url
 from crawler.core.opic.order import Order, Ordering, age_cash, get_level, get_rank_range
 from crawler.core.visit.decide import decide_visit
-from crawler.core.visit.visit import DomainKnowledge, State, Target, Visit
+from crawler.core.visit.state import State
+from crawler.core.visit.visit import DomainKnowledge, Target, Visit
 from crawler.store import claim, domains, frontier, record
 from crawler.store.database import Database
 from tests.store import made_up

@@ -9,7 +9,7 @@ from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.page.selectors import View
 from crawler.core.page_rules import PageRule
-from crawler.core.visit.visit import State
+from crawler.core.visit.state import State
 from crawler.errors import BadInput, Conflict, CrawlerError, CursorAhead, CursorTooOld, NotFound, StoreUnavailable
 from crawler.export.sqlite_index import SearchHit
 from crawler.store.report import DomainReport, EventKind, ExportedPage, FeedItem, PageVersion, VersionContent

@@ -175,9 +175,7 @@ def _format_near_row(page: "app.NearDuplicate") -> dict[str, str]:
 
 def _show_near_duplicates(name: str, *, bits: int, top: int, as_json: bool) -> int:
     url, found = run_on_database(lambda db, _: app.list_page_duplicates(db, name, max_bits=bits, max_count=top))
-    empty = f"{url} has no near duplicates"
-    if found is None:
-        empty = f"{url} was not compared: it is not fetched, or has less than {app.MIN_TEXT_BYTES} bytes of main text"
+    empty = app.explain_missing_duplicates(url) if found is None else f"{url} has no near duplicates"
     pages, more = None if found is None else found[:top], len(found or ()) > top
     document = {"url": url, "bits": bits, "pages": pages, "more": more}
     shown = print_listing(document, map(_format_near_row, pages or ()), right=("bits",), empty=empty, as_json=as_json)

@@ -118,7 +118,7 @@ def url(as_json: Json = False) -> int:
 
 @app.command()
 def shell(write: Write = False) -> int:
-    """Open psql on the database. The embedded Postgres is started if needed, and stopped afterwards.
+    """Open psql on the database. The embedded Postgres is started if needed.
 
     Examples:
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from crawler.core.change.explain import ExplainedBlock, explain_blocks
 from crawler.core.change.mask import NoiseMask
 from crawler.core.http.expressions import Expression
-from crawler.core.page.outline import BlockKind, BlockList
+from crawler.core.page.block import BlockKind, BlockList
 from crawler.core.page.selectors import FULL_VIEW
 
 EXPRESSION_PREFIX = "re:"

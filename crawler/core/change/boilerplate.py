@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from crawler.core.http.urls import PageKey
 from crawler.core.noise.words import Words, keep_newest, split_words
+from crawler.core.page.block import Block, BlockKind
 from crawler.core.page.fingerprint import hash_text
-from crawler.core.page.outline import Block, BlockKind
 from crawler.core.page.shared_lines import SharedLines
 from crawler.core.page.snapshot import BlockForms, Parsed, parse_body
 

@@ -11,8 +11,8 @@ from crawler.core.noise.dates import differs_only_in_date, find_clock_words, is_
 from crawler.core.noise.noise import VolatileContent
 from crawler.core.noise.relative_time import is_relative_time_change
 from crawler.core.noise.words import split_words
+from crawler.core.page.block import Block, BlockKind, BlockList, BlockPair
 from crawler.core.page.fingerprint import compute_fingerprint, count_distance_bits
-from crawler.core.page.outline import Block, BlockKind, BlockList, BlockPair
 
 # If both versions have more blocks of one path than this between two equal blocks, and not equally many, then pairing
 # them is a guess.

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from crawler.core.change.boilerplate import ENOUGH_PAGES, ENOUGH_REPLACEMENTS, Boilerplate
 from crawler.core.http.urls import PageKey, Url, compute_page_key, get_path_and_query
 from crawler.core.noise.words import keep_newest
-from crawler.core.page.outline import Block
+from crawler.core.page.block import Block
 
 ENOUGH_EDIT_PAGES = 2  # distinct pages with one template edit; two suffice, because the position is evidence too
 LANGUAGE = re.compile(r"/([a-z]{2}(?:-[a-z]{2,4})?)/")  # the first path segment of a translated page

@@ -3,29 +3,17 @@
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
-from enum import StrEnum
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from crawler.core.change.change import MaskReason
 from crawler.core.change.difference import Difference, select_significant
 from crawler.core.change.mask import NoiseMask
 from crawler.core.noise.dates import differs_only_in_date
 from crawler.core.noise.words import split_words
-from crawler.core.page.outline import Block, BlockKind, BlockList
+from crawler.core.page.block import Block, BlockKind, BlockList
 from crawler.core.page.selectors import View
-
-
-class MaskReason(StrEnum):
-    """The reason why a block, or a difference, is not significant."""
-
-    NONE = ""  # significant
-    WORDS = "words"  # some words differ from fetch to fetch; the rest is compared
-    NOISE = "noise"  # this exact block appeared or disappeared within seconds
-    UNSTABLE = "unstable"  # the text at its path differs from fetch to fetch
-    BOILERPLATE = "boilerplate"  # boilerplate, now or in the past; for a difference, also any reason not in this list
-    DATE = "day"  # only the date of the visit differs
-    RULE = "rule"  # a user's rule ignores it, or watches other blocks
 
 
 class ExplainedBlock(Struct, frozen=True):

@@ -16,8 +16,8 @@ from crawler.core.change.edits import NO_EDITS, BoilerplateEdits, TemplateEdits
 from crawler.core.http.urls import PageKey
 from crawler.core.noise.noise import NO_VOLATILE_CONTENT, VolatileContent
 from crawler.core.noise.words import Words, keep_newest, select_numbers
+from crawler.core.page.block import Block, BlockKind, BlockPair
 from crawler.core.page.fingerprint import hash_text
-from crawler.core.page.outline import Block, BlockKind, BlockPair
 
 MAX_VARIANTS = 2048  # added or removed blocks of a domain's pages; the oldest are dropped first
 MAX_CHANGED_BLOCKS = 64  # of one visit; if more differ, the page was rewritten, and none is counted

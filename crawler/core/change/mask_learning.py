@@ -37,7 +37,8 @@ from crawler.core.noise.noise import VolatileContent, trim_volatile
 from crawler.core.noise.relative_time import learn_relative_time
 from crawler.core.noise.second_fetch import count_changes, learn_from_second_fetch
 from crawler.core.noise.words import keep_newest
-from crawler.core.page.outline import Block, BlockKind, BlockList, BlockPair, is_watched
+from crawler.core.page.block import Block, BlockKind, BlockList, BlockPair
+from crawler.core.page.outline import is_watched
 from crawler.core.page.snapshot import BlockForms
 
 MAX_SECOND_FETCHES = 2  # per visit; with only one, both fetches may show the same of a few banners in rotation

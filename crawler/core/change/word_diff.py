@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from crawler.core.noise.alignment import find_gaps, pair_equal
 from crawler.core.noise.words import split_words
-from crawler.core.page.outline import Block, BlockKind, BlockList
+from crawler.core.page.block import Block, BlockKind, BlockList
 
 MIN_WORD_SIMILARITY = 0.4  # minimum Dice coefficient of two blocks' words, to show one as an edit of the other
 # Pairs of blocks between two equal blocks that are compared by words; if there are more, blocks are paired by path.

@@ -25,6 +25,19 @@ class FailureReason(StrEnum):
     LEASE = "lease"  # the lease, the budget or the crawl hours ended before the response arrived
 
 
+class SoftError(StrEnum):
+    """The kind of soft error: why a response is not a version of its page."""
+
+    SOFT_404 = "soft_404"  # the domain's response for a path that cannot exist
+    LOGIN = "login"  # a password form instead of the page's text
+    SHARED_TEXT = "shared_text"  # one text, or redirects to one target, on several pages: maintenance, captcha, login
+    TRUNCATED = "truncated"
+    EMPTY = "empty_body"  # no bytes
+    BLANK = "no_text"  # no text, or only boilerplate
+    SHRUNK = "shrunk"  # another, much shorter text; perhaps a block page without other signs
+    REPLACED = "replaced"  # another text that is not much shorter, without the site's boilerplate
+
+
 class Validators(Struct, frozen=True):
     """ETag and Last-Modified of a version, stored and sent back verbatim (RFC 9110, section 8.8)."""
 

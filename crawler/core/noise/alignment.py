@@ -10,7 +10,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from crawler.core.noise.words import keep_newest
-from crawler.core.page.outline import Block, BlockKind, BlockList
+from crawler.core.page.block import Block, BlockKind, BlockList
 
 STEP = 128  # one row of the table in this many is stored; backtracking computes the others again
 

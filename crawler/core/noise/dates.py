@@ -21,8 +21,8 @@ from crawler.core.noise.noise import MAX_PATHS, VolatileContent
 from crawler.core.noise.relative_time import find_passed_units
 from crawler.core.noise.stability import StampStats
 from crawler.core.noise.words import Words, keep_newest, split_words
+from crawler.core.page.block import Block, BlockKind
 from crawler.core.page.fingerprint import hash_text
-from crawler.core.page.outline import Block, BlockKind
 
 ENOUGH_DATES = 2  # comparisons in which only a date differed and it fit the visits, before it counts as a stamp
 ENOUGH_CLOCKS = 3  # the same for a time of day, which fits any visit

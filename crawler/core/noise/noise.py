@@ -25,8 +25,8 @@ from crawler.core.noise.words import (
     matches_words,
     split_words,
 )
+from crawler.core.page.block import Block, BlockKind, BlockList
 from crawler.core.page.fingerprint import hash_text
-from crawler.core.page.outline import Block, BlockKind, BlockList
 
 MAX_PATTERNS = 1024  # per domain; the oldest are dropped first
 MAX_PATHS = 4096  # entries per mapping by path, such as path_stats; the oldest are dropped first

@@ -14,8 +14,8 @@ from crawler.core.http.urls import PageKey
 from crawler.core.noise.noise import MAX_PATHS, VolatileContent
 from crawler.core.noise.stability import CounterStats
 from crawler.core.noise.words import build_pattern, keep_newest
+from crawler.core.page.block import Block
 from crawler.core.page.fingerprint import hash_text
-from crawler.core.page.outline import Block
 
 ENOUGH_AGREEMENTS = 3  # matches with the elapsed time before a number counts as a clock, and one of the next three:
 ENOUGH_GROWTHS = 2  # different growths above 1

@@ -37,8 +37,8 @@ from crawler.core.noise.words import (
     matches_words,
     split_words,
 )
+from crawler.core.page.block import Block, BlockKind, BlockList, BlockPair
 from crawler.core.page.fingerprint import hash_text
-from crawler.core.page.outline import Block, BlockKind, BlockList, BlockPair
 
 MAX_PATTERNS_PER_SHAPE = 32  # of one path and number of words
 MAX_NOISE_BLOCKS = 1024  # per domain; the oldest are dropped first

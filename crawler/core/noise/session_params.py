@@ -13,8 +13,8 @@ from msgspec import Struct, field
 
 from crawler.core.noise.stability import UNPROVEN, VolatilityCount
 from crawler.core.noise.words import Words, keep_newest, split_words
+from crawler.core.page.block import Block, BlockKind
 from crawler.core.page.fingerprint import hash_text
-from crawler.core.page.outline import Block, BlockKind
 
 MAX_PARAMETERS = 1024  # names per domain; the oldest are dropped first
 MAX_NAME_CHARS = 200

@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import TypeVar
 
-from crawler.core.page.outline import Block, BlockKind
+from crawler.core.page.block import Block, BlockKind
 from crawler.core.page.text_words import UNSPACED
 
 Words = tuple[str, ...]

@@ -3,13 +3,12 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 from itertools import islice
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from crawler.core.http.urls import Url, normalize_url
+from crawler.core.page.block import Block, BlockKind, BlockList
 from crawler.core.page.content import PageContent, extract_content, is_description
 from crawler.core.page.document import DocumentReader, collapse_spaces
 from crawler.core.page.fingerprint import compute_digest, hash_text
@@ -24,44 +23,6 @@ DIGEST_CHARS = 32
 # A block that only offers translations has at most these numbers of words: for its label, and for each language.
 MAX_LABEL_WORDS = 5  # such as "This page is available in:"
 MAX_LANGUAGE_WORDS = 3  # such as "Brazilian Portuguese |"
-
-
-class BlockKind(StrEnum):
-    """The kind of content of a block."""
-
-    TEXT = "text"
-    LINK = "link"  # target of a link in the text
-    IMAGE = "image"  # name and alternative text of an image
-    TITLE = "title"
-    META = "meta"  # a description, keywords or an Open Graph property
-
-
-class Block(Struct, frozen=True, eq=False):
-    """One block of a page.
-
-    css_path: a hash of the tags and classes of the enclosing block elements. Parts of classes that are numbers or codes
-    (five or more characters with a digit) are left out, because they count rows or name builds.
-    tag_path: a hash of the tags alone. Blocks that differ only in it are equal.
-    """
-
-    css_path: int
-    text: str
-    kind: BlockKind = BlockKind.TEXT
-    tag_path: int = 0
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Block) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    @property
-    def _key(self) -> tuple[int, str, BlockKind]:
-        return self.css_path, self.text, self.kind
-
-
-BlockList = tuple[Block, ...]
-BlockPair = tuple[Block | None, Block | None]  # the old and the new block
 
 
 def extract_blocks(

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from crawler.core.http.urls import Url
+from crawler.core.page.block import BlockList
 from crawler.core.page.content import PageContent, extract_content, restore_line_breaks
 from crawler.core.page.document import DocumentReader
 from crawler.core.page.fingerprint import Fingerprint, compute_digest, compute_fingerprint, read_words
@@ -16,7 +17,7 @@ from crawler.core.page.html import Markup, parse_html
 from crawler.core.page.main_content.choice import build_content_text, choose_content
 from crawler.core.page.media_type import detect_kind
 from crawler.core.page.metadata import read_metadata
-from crawler.core.page.outline import BlockList, extract_blocks
+from crawler.core.page.outline import extract_blocks
 from crawler.core.page.sample import Sample, sample_words
 from crawler.core.page.selectors import FULL_VIEW, View
 from crawler.core.page.shared_lines import NO_SHARED_LINES, SharedLines

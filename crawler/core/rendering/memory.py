@@ -5,7 +5,7 @@ articles proves nothing about the articles. A probe is a render that tests wheth
 """
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.noise.words import keep_newest
 from crawler.core.page.script_signs import has_scripts
-from crawler.core.page.snapshot import Parsed
+from crawler.core.rendering.mode import RenderMode
 from crawler.core.rendering.outcome import (
     NO_GAIN,
     RenderChoice,
@@ -23,7 +23,8 @@ from crawler.core.rendering.outcome import (
     hash_addition,
 )
 
-RenderMode = Literal["auto", "always", "never"]
+if TYPE_CHECKING:
+    from crawler.core.page.snapshot import Parsed
 
 MAX_TEMPLATES = 400  # per domain: pairs of template and evidence; the pages of further templates are counted together
 OTHER_TEMPLATES = "*"  # stands for the further templates
@@ -151,7 +152,7 @@ NO_RENDERS = RenderMemory()
 
 def choose_rendering(
     body: bytes,
-    parsed: Parsed | None,
+    parsed: "Parsed | None",
     *,
     template: str,
     mode: RenderMode,

@@ -6,12 +6,15 @@ from datetime import timedelta
 from enum import StrEnum
 from hashlib import blake2b
 from itertools import compress
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from crawler.core.http.urls import Url
 from crawler.core.page.script_signs import ScriptSign
-from crawler.core.page.snapshot import Parsed
+
+if TYPE_CHECKING:
+    from crawler.core.page.snapshot import Parsed
 
 MAX_ADDITIONS = 256  # additions of one page that are remembered, because scripts may add them to other pages too
 # A render without new links has a gain if it adds this many words (or more than the page had), and this share of the
@@ -28,7 +31,7 @@ class RenderEvidence(StrEnum):
     SHELL = "shell"  # almost no text without scripts
 
 
-def find_render_evidence(plain: Parsed) -> RenderEvidence:
+def find_render_evidence(plain: "Parsed") -> RenderEvidence:
     """Return the evidence of a page that was read without its scripts."""
     signs = plain.content.script_signs
     if ScriptSign.SHELL in signs:
@@ -152,7 +155,7 @@ class RenderGain(Struct, frozen=True):
 NO_GAIN = RenderGain(words_before=0, links_before=0, words=0, links=0)
 
 
-def compute_gain(plain: Parsed, rendered: Parsed, *, common_additions: frozenset[int]) -> RenderGain:
+def compute_gain(plain: "Parsed", rendered: "Parsed", *, common_additions: frozenset[int]) -> RenderGain:
     """Return what the render added to the script-free read.
 
     common_additions: hashes of what scripts add to other pages.

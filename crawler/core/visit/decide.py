@@ -7,7 +7,7 @@ from typing import TypedDict, assert_never
 from msgspec.structs import replace
 
 from crawler.core.change.boilerplate import parse_page
-from crawler.core.change.change import Change, ComparedBlocks, Evidence, Verdict, judge_versions
+from crawler.core.change.change import Change, Evidence
 from crawler.core.change.difference import Difference, compute_difference, select_significant
 from crawler.core.change.mask import ENOUGH_RETURNS, NoiseMask, compute_variant_key, count_returns, learn_variants
 from crawler.core.change.mask_learning import (
@@ -18,13 +18,15 @@ from crawler.core.change.mask_learning import (
     update_mask,
     update_mask_and_diff,
 )
+from crawler.core.change.verdict import ComparedBlocks, Verdict, judge_versions
 from crawler.core.http.backoff import parse_http_date
 from crawler.core.http.response import Fetched, NotModified, Response, Unreached
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.noise.noise import NO_VOLATILE_CONTENT
 from crawler.core.noise.second_fetch import find_hidden_blocks, needs_test
+from crawler.core.page.block import Block
 from crawler.core.page.fingerprint import compute_digest
-from crawler.core.page.outline import Block, get_left_out_hash
+from crawler.core.page.outline import get_left_out_hash
 from crawler.core.page.snapshot import HeaderFields, Parsed, Version, build_snapshot
 from crawler.core.soft_errors import SoftErrorSignals
 from crawler.core.visit.lifecycle import (
@@ -42,18 +44,9 @@ from crawler.core.visit.soft_errors import (
     find_soft_error,
     find_soft_error_signals,
 )
+from crawler.core.visit.state import AWAY, PERMANENT_REDIRECTS, TEMPORARY_REDIRECTS, State
 from crawler.core.visit.update import CLOCK_SLACK, build_learned_visit, compute_change_age, get_modified_at, is_honest
-from crawler.core.visit.visit import (
-    AWAY,
-    PERMANENT_REDIRECTS,
-    TEMPORARY_REDIRECTS,
-    Baseline,
-    DomainKnowledge,
-    State,
-    Target,
-    VerdictInputs,
-    Visit,
-)
+from crawler.core.visit.visit import Baseline, DomainKnowledge, Target, VerdictInputs, Visit
 
 ENOUGH_VISITS = 100  # visits to a domain after which only a sample of its new pages is used to learn its boilerplate
 SAMPLE_INTERVAL = 16  # one in this many pages is in the sample

@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 from msgspec.structs import replace
 
-from crawler.core.change.change import Change, Evidence, Verdict
+from crawler.core.change.change import Change, Evidence
+from crawler.core.change.verdict import Verdict
 from crawler.core.freshness.visit_terms import RequestReason
 from crawler.core.freshness.visit_value import compute_phase
 from crawler.core.http.backoff import parse_retry_after
@@ -13,16 +14,20 @@ from crawler.core.http.response import FailureReason, Fetched, Response, Unreach
 from crawler.core.page.content import PageContent
 from crawler.core.rendering.outcome import RenderFailure
 from crawler.core.visit.links import compute_redirect_key, resolve_link
-from crawler.core.visit.visit import (
-    FIRST_RETRY,
+from crawler.core.visit.state import (
+    BULK_REDIRECT,
     NETWORK_FAILURES,
     OVERLOAD_STATUSES,
     PERMANENT_REDIRECTS,
+    REDIRECT_TO_EXISTING,
     TEMPORARY_REDIRECTS,
+    State,
+)
+from crawler.core.visit.visit import (
+    FIRST_RETRY,
     UNKNOWN_VERDICT,
     DomainKnowledge,
     Link,
-    State,
     Target,
     Visit,
     build_unchanged_visit,
@@ -38,8 +43,6 @@ REVISIT_UNCONFIRMED_AFTER = timedelta(days=1)  # if a redirect must be confirmed
 # This many pages that move to one target within BULK_REDIRECT_PERIOD are an outage, or a site that hides removed pages.
 BULK_REDIRECT_PAGES = 5
 BULK_REDIRECT_PERIOD = timedelta(days=7)
-BULK_REDIRECT = "bulk_redirect"  # reason: many pages redirect to one target
-REDIRECT_TO_EXISTING = "redirect_to_existing"  # reason: the target existed already, so a second visit must confirm
 CONFIRM_BULK_REDIRECT_AFTER = timedelta(days=3)  # minimum time between two visits; with earlier waits, about a week
 REVISIT_REDIRECT_AFTER = timedelta(days=7)
 REVISIT_GONE_AFTER = timedelta(days=30)

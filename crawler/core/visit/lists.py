@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 from msgspec.structs import replace
 
-from crawler.core.change.change import Change, Evidence, Verdict
+from crawler.core.change.change import Change, Evidence
+from crawler.core.change.verdict import Verdict
 from crawler.core.freshness.signals import SignalSource
 from crawler.core.http.response import Fetched
 from crawler.core.page.fingerprint import compute_digest
@@ -20,18 +21,9 @@ from crawler.core.page.lists.url_list import ListEntry, ListKind, UrlList
 from crawler.core.page.snapshot import Snapshot, build_snapshot, parse_body
 from crawler.core.visit.lifecycle import REVISIT_GONE_AFTER, build_failed_visit
 from crawler.core.visit.links import resolve_link
+from crawler.core.visit.state import AWAY, State
 from crawler.core.visit.update import build_learned_visit
-from crawler.core.visit.visit import (
-    AWAY,
-    DomainKnowledge,
-    Link,
-    ListResult,
-    ListStats,
-    State,
-    Target,
-    Visit,
-    build_unchanged_visit,
-)
+from crawler.core.visit.visit import DomainKnowledge, Link, ListResult, ListStats, Target, Visit, build_unchanged_visit
 
 # News are what a read reveals, in pages of mean importance; see `compute_list_news`.
 MIN_NEWS = 0.1  # minimum of an informative read, for example a single hint with this value

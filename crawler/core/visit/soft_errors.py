@@ -7,14 +7,14 @@ from msgspec.structs import replace
 
 from crawler.core.change.change import Change
 from crawler.core.freshness.estimates import compute_change_chance
-from crawler.core.http.response import Fetched
+from crawler.core.http.response import Fetched, SoftError
 from crawler.core.http.urls import Url, compute_page_key
 from crawler.core.noise.words import split_words
+from crawler.core.page.block import BlockKind
 from crawler.core.page.content import HtmlEnd, PageContent, detect_html_end
 from crawler.core.page.fingerprint import compute_digest, count_distance_bits
 from crawler.core.page.html import parse_html
 from crawler.core.page.media_type import detect_kind
-from crawler.core.page.outline import BlockKind
 from crawler.core.page.scan import PASSWORD_FIELD
 from crawler.core.page.snapshot import Parsed
 from crawler.core.soft_errors import (
@@ -22,7 +22,6 @@ from crawler.core.soft_errors import (
     MAX_WITHHELD,
     VISITS_UNTIL_ACCEPTED,
     VISITS_UNTIL_GONE,
-    SoftError,
     SoftErrorMemory,
     SoftErrorSignals,
     TextReplacement,
@@ -44,7 +43,8 @@ from crawler.core.visit.lifecycle import (
     compute_retry_wait,
 )
 from crawler.core.visit.links import compute_redirect_key
-from crawler.core.visit.visit import Baseline, DomainKnowledge, HeadOutcome, State, Target, Visit
+from crawler.core.visit.state import State
+from crawler.core.visit.visit import Baseline, DomainKnowledge, HeadOutcome, Target, Visit
 
 DAY = timedelta(days=1)
 MIN_DAILY_CHANGE_CHANCE = 0.5  # probability of a change within a day from which a new text is expected

@@ -4,7 +4,8 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from crawler.core.change.change import Change, Verdict
+from crawler.core.change.change import Change
+from crawler.core.change.verdict import Verdict
 from crawler.core.freshness.estimates import (
     DAY,
     ChangeMagnitudes,
@@ -32,7 +33,8 @@ from crawler.core.freshness.visit_terms import RequestReason
 from crawler.core.freshness.visit_value import compute_phase
 from crawler.core.http.backoff import parse_http_date
 from crawler.core.http.response import Fetched, NotModified
-from crawler.core.visit.visit import AWAY, NEVER, State, Target, Visit, build_unchanged_visit
+from crawler.core.visit.state import AWAY, NEVER, State
+from crawler.core.visit.visit import Target, Visit, build_unchanged_visit
 
 INFORMATIVE_CHANGES = frozenset({Change.UNCHANGED, Change.COSMETIC, Change.CHANGED})  # used to learn the change rate
 CLOCK_SLACK = timedelta(minutes=1)  # tolerated difference of clocks and caches

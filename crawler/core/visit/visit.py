@@ -1,13 +1,14 @@
 """One finished visit as values: the target, the knowledge about the domain, and what the visit changes."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from operator import is_not
 
 from msgspec import Struct, field
 
-from crawler.core.change.change import Change, Evidence, Verdict
+from crawler.core.change.change import Change, Evidence
 from crawler.core.change.mask import NO_MASK, NoiseMask
+from crawler.core.change.verdict import Verdict
 from crawler.core.freshness.estimates import NO_MAGNITUDES, ChangeMagnitudes, RateEstimate
 from crawler.core.freshness.visit_terms import DEFAULT_TERMS, RequestReason, VisitTerms
 from crawler.core.http.response import (
@@ -21,54 +22,22 @@ from crawler.core.http.response import (
 )
 from crawler.core.http.robots import RobotsRules
 from crawler.core.http.urls import Authority, ExclusionReason, PageKey, Scope, Url
+from crawler.core.page.block import BlockList
 from crawler.core.page.content import HtmlEnd
 from crawler.core.page.lists.url_list import ListKind
-from crawler.core.page.outline import BlockList
 from crawler.core.page.sample import Sample
 from crawler.core.page.snapshot import Parsed, Snapshot, Version
 from crawler.core.rendering.memory import NO_RENDERS, RenderMemory
 from crawler.core.rendering.outcome import NO_RENDERING, RenderRecord
 from crawler.core.soft_errors import NO_SOFT_ERRORS, SoftErrorMemory, SoftErrorSignals
+from crawler.core.visit.state import State
 
 HINT_PRIOR_WEIGHT, HINT_PRIOR_CHANCE = 5.0, 0.2  # prior of a list: this many hints, of which this share is true
 MAX_RESOLVED = 20_000  # links of a domain that are kept resolved; about 10 MB
 FIRST_RETRY = timedelta(hours=1)  # after a failed visit
-NEVER = datetime(9999, 12, 31, tzinfo=UTC)  # due time of a fetched page with rule `once`
+
 
 ExternalLinks = tuple[tuple[Authority, int], ...]  # other domains, each with the number of distinct links
-
-PERMANENT_REDIRECTS = frozenset({301, 308})
-TEMPORARY_REDIRECTS = frozenset({300, 302, 303, 307})
-OVERLOAD_STATUSES = frozenset({429, 503})
-# Failures that may concern the whole domain rather than one page.
-NETWORK_FAILURES = frozenset(
-    {FailureReason.DNS, FailureReason.REFUSED, FailureReason.RESET, FailureReason.TLS, FailureReason.DEADLINE}
-)
-
-
-class State(StrEnum):
-    """The state of a URL. An unfetched URL has a rank in the discovery order, all others have a due time."""
-
-    UNFETCHED = "unfetched"  # never requested
-    FETCHED = "fetched"  # requested, even in vain, and not in a state below
-    GONE = "gone"
-    MOVED = "moved"
-    EXCLUDED = "excluded"  # by robots.txt or by the domain's scope
-
-
-class PageCategory(StrEnum):
-    """The category of a page in reports: its state, except for URLs that never were pages (SQL: page_category)."""
-
-    UNFETCHED = "unfetched"
-    FETCHED = "fetched"
-    GONE = "gone"
-    DEAD_LINK = "dead_link"  # there never was a page
-    MOVED = "moved"
-    EXCLUDED = "excluded"
-    UNREAD_LIST = "unread_list"  # a possible sitemap or feed that was not read yet
-
-
-AWAY = frozenset({State.GONE, State.MOVED})  # a page that is read again after these is restored, changed or not
 
 
 class Link(Struct, frozen=True):

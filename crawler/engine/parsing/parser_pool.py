@@ -18,9 +18,10 @@ from msgspec import Struct
 from crawler.core.change.boilerplate import Boilerplate, parse_page
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
+from crawler.core.page.block import BlockList
 from crawler.core.page.lists.url_list import UrlList, read_url_list
 from crawler.core.page.media_type import detect_kind
-from crawler.core.page.outline import BlockList, extract_blocks
+from crawler.core.page.outline import extract_blocks
 from crawler.core.page.selectors import View
 from crawler.core.page.shared_lines import NO_SHARED_LINES
 from crawler.core.page.snapshot import HeaderFields, Parsed

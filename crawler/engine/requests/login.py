@@ -6,18 +6,17 @@ from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
-from crawler.core.domain import Domain
+from crawler.core.domain import LOGIN_FAILED, Domain
 from crawler.core.http.credentials import LoginReference
 from crawler.core.http.response import NO_VALIDATORS, Fetched, Response, Unreached
 from crawler.core.http.urls import Url, get_path_and_query, normalize_url
 from crawler.core.page.forms import LoginForm, find_login_form
-from crawler.core.visit.visit import PERMANENT_REDIRECTS, TEMPORARY_REDIRECTS
+from crawler.core.visit.state import PERMANENT_REDIRECTS, TEMPORARY_REDIRECTS
 from crawler.engine.requests.requester import Requester
 from crawler.engine.requests.session import DomainSession
 
 log = logging.getLogger("recrawl.login")
 
-LOGIN_FAILED = "login_failed"  # prefix of a suspension's reason
 MAX_REDIRECTS = 5  # before the form, and again after it was sent
 MAX_RENEWALS = 3  # per lease: a page that always shows the form must not cause endless logins
 

@@ -12,7 +12,7 @@ from crawler.core.http.response import DEFAULT_LIMITS, Fetched, NotModified, Req
 from crawler.core.http.robots import ALLOW_ALL, DISALLOW_ALL, MAX_ROBOTS_BYTES, RobotsRules, parse_robots
 from crawler.core.http.urls import Authority, Url, get_authority
 from crawler.core.page.fingerprint import compute_digest
-from crawler.core.visit.visit import NETWORK_FAILURES, OVERLOAD_STATUSES, PERMANENT_REDIRECTS, TEMPORARY_REDIRECTS
+from crawler.core.visit.state import NETWORK_FAILURES, OVERLOAD_STATUSES, PERMANENT_REDIRECTS, TEMPORARY_REDIRECTS
 from crawler.engine.store_port import LeasedStore
 
 MAX_REDIRECTS = 5  # RFC 9309, section 2.3.1.2

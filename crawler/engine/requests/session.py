@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from crawler.core.domain import Domain
+from crawler.core.domain import NO_SECRET, Domain
 from crawler.core.http import credentials
 from crawler.core.http.credentials import NO_AUTH, Cookies, LoginReference, RequestAuth, SecretReference, SecretSource
 from crawler.core.http.urls import Url, get_authority, get_scheme
@@ -21,8 +21,6 @@ if TYPE_CHECKING:  # imports aiohttp, which processes without HTTP requests do n
 
 log = logging.getLogger("recrawl.session")
 
-NO_SECRET = "no_secret"  # reason of a suspension: a secret of the domain's settings is missing  # noqa: S105
-NO_CERTIFICATES = "no_certificates"  # reason of a suspension: the file of certificates cannot be read
 
 Secrets = dict[SecretReference, str]
 # Looks up the secret of a reference; None if it does not exist.

@@ -57,7 +57,7 @@ def restore_database(settings: Settings, file: Path) -> Iterator[str]:
         database.upgrade_schema(url)
         yield url
         return
-    with borrow_postgres(settings.home) as cluster:
+    with borrow_postgres(settings.home, idle_time=settings.postgres_idle_time) as cluster:
         cluster.create_database(CRAWL_DATABASE)
         url = cluster.build_url(CRAWL_DATABASE)
         if database.read_schema_state(url) is not database.SchemaState.EMPTY:

@@ -4,10 +4,13 @@ After a kill -9 it recovers at the next start.
 """
 
 import logging
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote
 
@@ -17,9 +20,11 @@ from psycopg.pq import PGconn, Ping
 
 from crawler.errors import StackFailed
 from crawler.runtime.machine import ensure_private_folder, hold_lock, try_hold_lock
-from crawler.runtime.postgres import server
+from crawler.runtime.postgres import idle_watcher, server
 from crawler.runtime.postgres.account import choose_server_account, find_owner_account
 from crawler.runtime.postgres.binaries import Binaries, choose_installation
+from crawler.runtime.postgres.idle_watcher import extend_stay
+from crawler.runtime.postgres.server import find_data_major
 
 RESPONSE_SECONDS = 60  # a server that is not running refuses connections at once
 EXISTS = (psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation)
@@ -92,18 +97,26 @@ def ensure_postgres(home: Path, *, durable: bool = True) -> Cluster:
 
 
 @contextmanager
-def borrow_postgres(home: Path) -> Iterator[Cluster]:
+def borrow_postgres(home: Path, *, idle_time: timedelta = timedelta(0)) -> Iterator[Cluster]:
     """Run the Postgres of `home` during the block; the last user stops it, unless `keep_postgres` was called.
 
     If the server is killed meanwhile, for example by the OOM killer, it is restarted, on the same port if that is free.
+    idle_time: how long the server then waits for the next user before it stops; see `idle_watcher`.
     """
+    users = _get_users_file(home)
     try:
-        with hold_lock(_get_users_file(home), shared=True):
+        with hold_lock(users, shared=True):
+            if idle_time:
+                extend_stay(users, idle_time)
+                _ensure_watcher(users.parent)  # first, so that a kill at any later time leaves it
             cluster = ensure_postgres(home)
             with _keep_running(cluster):
-                yield cluster
+                try:
+                    yield cluster
+                finally:
+                    extend_stay(users, idle_time)
     finally:
-        _stop_if_unused(home)
+        _stop_if_unused(home, is_watched=bool(idle_time))
 
 
 @contextmanager
@@ -145,31 +158,61 @@ def release_postgres(home: Path) -> bool:
     return _stop_if_unused(home)
 
 
-def _stop_if_unused(home: Path) -> bool:
-    """Stop the server unless it has users or `keep_postgres` was called. Return whether it is stopped."""
+def _stop_if_unused(home: Path, *, is_watched: bool = False) -> bool:
+    """Stop the server unless it has users or `keep_postgres` was called. Return whether it is stopped.
+
+    is_watched: leave the stop to the watcher, and start one if there is none, as after `release_postgres`.
+    """
     with try_hold_lock(_get_users_file(home)) as is_alone:
+        is_idle = is_alone and not _get_keep_file(home).exists()
+        if is_watched:
+            if is_idle:
+                _ensure_watcher(_get_users_file(home).parent)
+            return False
         cluster = find_running_postgres(home)
-        if cluster is not None and is_alone and not _get_keep_file(home).exists():
+        if cluster is not None and is_idle:
             cluster.stop()
             return True
         return cluster is None
 
 
+def _ensure_watcher(folder: Path) -> None:
+    """Start the process that stops an idle server, unless it is running or the server is kept."""
+    if (folder / idle_watcher.KEEP).exists():
+        return
+    with try_hold_lock(folder / idle_watcher.WATCHER) as is_missing:
+        if not is_missing:
+            return
+    child = subprocess.Popen(
+        [sys.executable, "-m", idle_watcher.__name__, str(folder)],
+        cwd=Path(__file__).parents[3],  # finds the same code as this process, also in a checkout
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # a terminal interrupts and closes the whole group
+    )
+    # If the watcher ends before this process, the thread reads its exit code; otherwise it would stay a zombie.
+    threading.Thread(target=child.wait, daemon=True).start()
+
+
+def find_idle_end(home: Path) -> datetime | None:
+    """Return when the running server stops if nothing uses it; None if it is kept or the time has passed."""
+    if _get_keep_file(home).exists():
+        return None
+    stays_until = datetime.fromtimestamp(_get_users_file(home).stat().st_mtime, UTC)
+    return stays_until if stays_until > datetime.now(UTC) else None
+
+
 def _get_users_file(home: Path) -> Path:
-    return ensure_private_folder(home.resolve(), "postgres") / "users"
+    return ensure_private_folder(home.resolve(), "postgres") / idle_watcher.USERS
 
 
 def _get_keep_file(home: Path) -> Path:
-    return home.resolve() / "postgres" / "keep"
+    return home.resolve() / "postgres" / idle_watcher.KEEP
 
 
 def _get_lock_file(home: Path) -> Path:
-    return home / "postgres" / "lock"
-
-
-def find_data_major(home: Path) -> int | None:
-    """Return the newest major version of the data in `home`; None without data."""
-    return max((int(found.parts[-3]) for found in home.glob("postgres/[1-9]*/data/PG_VERSION")), default=None)
+    return home / "postgres" / idle_watcher.LOCK
 
 
 def find_running_postgres(home: Path) -> Cluster | None:

@@ -58,6 +58,11 @@ def open_programs(binaries: Binaries, home: Path, account: Account) -> Iterator[
         yield Programs(account, binaries.bin, binaries.major, folder, path, handles)
 
 
+def find_data_major(home: Path) -> int | None:
+    """Return the newest major version of the data in `home`; None without data."""
+    return max((int(found.parts[-3]) for found in home.glob("postgres/[1-9]*/data/PG_VERSION")), default=None)
+
+
 @dataclass(frozen=True, slots=True)
 class RunningServer:
     """A running server of a data folder."""

@@ -9,12 +9,13 @@ unknown; it is protected by its auth string, which pages of other sites do not h
 import socket
 import sys
 from ipaddress import ip_address
+from pathlib import Path
 
 import uvicorn
 from prefect.server.api.server import create_app
 from prefect.settings import get_current_settings
 
-from crawler.runtime.host_check import require_own_address
+from crawler.runtime.host_check import add_login_redirect, require_own_address
 
 
 def main() -> int:
@@ -35,6 +36,9 @@ def main() -> int:
             raise SystemExit(f"cannot listen on port {port}: {error.strerror}") from error
         print(f"Prefect server: starting at http://{api.host}:{port}", flush=True)  # noqa: T201  for the log file
         app, is_for_others = create_app(final=True), not ip_address(api.host).is_loopback
+        index = Path(server_settings.ui.static_directory or "", "v1", "index.html")
+        if not is_for_others and index.exists():
+            add_login_redirect(index)
         config = uvicorn.Config(
             app if is_for_others else require_own_address(app, port=port, auth=auth.get_secret_value()),
             log_level=server_settings.logging_level.lower(),

@@ -42,9 +42,9 @@ class UiLinks:
 SERVER_LINKS = UiLinks()
 
 
-def build_history_url(origin: str, url: Url) -> str:
-    """Return the address of a page's history in the web UI at this origin."""
-    return origin + SERVER_LINKS.page(url)
+def build_history_url(origin: str, url: Url, **parameters: str) -> str:
+    """Return the address of a page's history in the web UI at this origin. parameters: of `/page`, such as `to`."""
+    return origin + SERVER_LINKS.page(url, **parameters)
 
 
 def _make_slug(text: str) -> str:

@@ -19,7 +19,7 @@ from psycopg.rows import class_row
 
 from crawler.core.budget.hours import find_opening
 from crawler.core.domain import Domain, Lease, RobotsCopy, is_own_server, parse_stored_hours
-from crawler.core.visit.visit import NEVER
+from crawler.core.visit.state import NEVER
 from crawler.store.claim.active_lease import fence
 from crawler.store.database import Connection, Database
 from crawler.store.domain_rows import DOMAIN_COLUMNS, ROBOTS_COLUMNS, build_domain

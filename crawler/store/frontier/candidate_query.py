@@ -19,7 +19,7 @@ from crawler.core.http.urls import PageKey, Url
 from crawler.core.opic.order import Order, age_cash, compute_head_start
 from crawler.core.soft_errors import MAX_WITHHELD
 from crawler.core.visit.lifecycle import FAILURES_UNTIL_LEAF
-from crawler.core.visit.visit import State
+from crawler.core.visit.state import State
 from crawler.store.database import Connection
 from crawler.store.frontier.scoring import ScoringContext
 from crawler.store.rows import fetch_rows

@@ -24,7 +24,8 @@ from crawler.core.freshness.selection import Selection, find_outdated_due_times,
 from crawler.core.freshness.visit_terms import PRIORITY_REQUESTS, CrawlDefaults, RequestReason
 from crawler.core.http.urls import PageKey
 from crawler.core.novelty import MAX_WAIT
-from crawler.core.visit.visit import NEVER, State, Target
+from crawler.core.visit.state import NEVER, State
+from crawler.core.visit.visit import Target
 from crawler.errors import LeaseLost
 from crawler.store.claim.active_lease import fence
 from crawler.store.database import PREFER_KEY_LOOKUPS, Connection, Database

@@ -18,7 +18,8 @@ from crawler.core.validator_trust import (
     choose_validators,
     is_validator_check_due,
 )
-from crawler.core.visit.visit import ListStats, State, Target
+from crawler.core.visit.state import State
+from crawler.core.visit.visit import ListStats, Target
 from crawler.store.database import Connection
 from crawler.store.frontier.candidate_query import CandidateRow, ScoredRows, get_page_validators
 from crawler.store.frontier.scoring import ScoringContext

@@ -10,7 +10,7 @@ from crawler.core.domain import Domain
 from crawler.core.freshness.calibration import Agreement
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.page_rules import PageRules
-from crawler.core.visit.visit import NEVER
+from crawler.core.visit.state import NEVER
 from crawler.store.database import Database
 from crawler.store.domain_rows import DOMAIN_COLUMNS, build_domain
 from crawler.store.rows import fetch_dicts, fetch_rows, fetch_value

@@ -5,7 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from crawler.core.visit.lifecycle import compute_redirect_deferral, count_redirects_to_new
-from crawler.core.visit.visit import Link, State, Visit
+from crawler.core.visit.state import State
+from crawler.core.visit.visit import Link, Visit
 from crawler.store.database import Connection
 from crawler.store.record.novelty import NoveltyBatch, assign_groups
 from crawler.store.record.opic import OpicBatch

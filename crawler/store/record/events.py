@@ -12,9 +12,10 @@ from crawler.core.change.edits import BoilerplateEdit
 from crawler.core.change.word_diff import cut_around_change, cut_at_word
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Url, compute_page_key
+from crawler.core.page.block import Block, BlockPair
 from crawler.core.page.lists.url_list import ListKind
-from crawler.core.page.outline import Block, BlockPair
-from crawler.core.visit.visit import State, Visit
+from crawler.core.visit.state import State
+from crawler.core.visit.visit import Visit
 from crawler.store.database import Connection
 from crawler.store.record.novelty import Deferral
 from crawler.store.rows import clean_text, copy_rows

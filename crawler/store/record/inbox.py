@@ -13,7 +13,7 @@ from crawler.core.freshness.visit_terms import CrawlDefaults, RequestReason
 from crawler.core.http.urls import PageKey, Url, compute_page_key
 from crawler.core.opic.opic import compute_seed_endowment
 from crawler.core.opic.order import compute_head_start
-from crawler.core.visit.visit import State
+from crawler.core.visit.state import State
 from crawler.store.claim.active_lease import fence
 from crawler.store.database import Connection, Database
 from crawler.store.domain_rows import read_domain, write_inbox_cursor

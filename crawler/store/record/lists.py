@@ -15,8 +15,9 @@ from crawler.core.freshness.visit_terms import CrawlDefaults, RequestReason
 from crawler.core.http.urls import PageKey
 from crawler.core.opic.order import Order
 from crawler.core.visit.lists import ListedLink, find_signal_time, is_in_future
+from crawler.core.visit.state import TEMPORARY_REDIRECTS, State
 from crawler.core.visit.update import INFORMATIVE_CHANGES
-from crawler.core.visit.visit import TEMPORARY_REDIRECTS, Link, State, Visit
+from crawler.core.visit.visit import Link, Visit
 from crawler.store.claim.active_lease import fence
 from crawler.store.database import PREFER_KEY_LOOKUPS, Connection, Database
 from crawler.store.record import admissions, novelty

@@ -9,7 +9,8 @@ from crawler.core.domain import Lease
 from crawler.core.http.urls import PageKey
 from crawler.core.visit import lifecycle
 from crawler.core.visit.lifecycle import MoveTarget, confirm_move
-from crawler.core.visit.visit import TEMPORARY_REDIRECTS, Visit
+from crawler.core.visit.state import BULK_REDIRECT, REDIRECT_TO_EXISTING, TEMPORARY_REDIRECTS
+from crawler.core.visit.visit import Visit
 from crawler.errors import LeaseLost
 from crawler.store.database import Connection, Database
 from crawler.store.record.positions import MAX_MOVES
@@ -110,7 +111,7 @@ async def _count_moves(
         "targets": list(counts),
         "batch": list(destinations),
         "since": at - lifecycle.BULK_REDIRECT_PERIOD,
-        "doubts": [lifecycle.BULK_REDIRECT, lifecycle.REDIRECT_TO_EXISTING],
+        "doubts": [BULK_REDIRECT, REDIRECT_TO_EXISTING],
     }
     for target, before in await fetch_rows(connection, OTHER_MOVES, values):
         counts[PageKey(target)] += before

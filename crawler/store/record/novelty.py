@@ -26,7 +26,8 @@ from crawler.core.novelty import (
     has_repeated_folders,
     is_unproductive,
 )
-from crawler.core.visit.visit import State, Visit
+from crawler.core.visit.state import State
+from crawler.core.visit.visit import Visit
 from crawler.store.database import Connection
 from crawler.store.learned.domain_memory import read_novelty_memory, write_memory
 from crawler.store.record.opic import OpicBatch

@@ -14,7 +14,8 @@ from crawler.core.http.urls import PageKey, Url
 from crawler.core.opic.opic import Economy, PageAccount, Pool, settle_cash, update_history
 from crawler.core.opic.order import LevelQueues, Ordering, PageStack, age_cash, compute_head_start
 from crawler.core.page_rules import PageRules
-from crawler.core.visit.visit import State, Visit
+from crawler.core.visit.state import State
+from crawler.core.visit.visit import Visit
 from crawler.store.database import Connection
 from crawler.store.domain_rows import count_limited_pages
 from crawler.store.record.positions import IN_ECONOMY, MAX_MOVES, PagePosition, load_queue, read_positions

@@ -11,8 +11,8 @@ from crawler.core.freshness.prior import subtract_prior
 from crawler.core.freshness.visit_terms import RequestReason
 from crawler.core.http.urls import PageKey
 from crawler.core.page.snapshot import Version
-from crawler.core.visit.lifecycle import BULK_REDIRECT
-from crawler.core.visit.visit import State, Visit
+from crawler.core.visit.state import BULK_REDIRECT, State
+from crawler.core.visit.visit import Visit
 from crawler.store.database import Connection
 from crawler.store.record import content
 from crawler.store.record.opic import OpicBatch

@@ -7,7 +7,7 @@ from msgspec import Struct
 from crawler.core.http.urls import PageKey
 from crawler.core.opic.order import LevelQueues, Order, PageStack, get_level, get_rank_range
 from crawler.core.visit.lifecycle import REVISIT_EXCLUDED_AFTER
-from crawler.core.visit.visit import State
+from crawler.core.visit.state import State
 from crawler.store.database import Connection
 from crawler.store.rows import build_unnest, fetch_rows, fetch_value
 

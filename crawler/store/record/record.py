@@ -17,7 +17,8 @@ from crawler.core.freshness.visit_terms import RequestReason
 from crawler.core.http.urls import PageKey, Url
 from crawler.core.rendering.memory import RenderMemory
 from crawler.core.soft_errors import SoftErrorMemory
-from crawler.core.visit.visit import HeadOutcome, State, Visit
+from crawler.core.visit.state import State
+from crawler.core.visit.visit import HeadOutcome, Visit
 from crawler.errors import LeaseLost
 from crawler.store.claim import budgets
 from crawler.store.claim.active_lease import fence, renew_slots, write_suspension

@@ -22,7 +22,8 @@ from crawler.core.freshness.shared_schedule import (
     pair_duplicates,
 )
 from crawler.core.freshness.visit_terms import RequestReason
-from crawler.core.visit.visit import State, Visit
+from crawler.core.visit.state import State
+from crawler.core.visit.visit import Visit
 from crawler.store.database import PREFER_KEY_LOOKUPS, Connection, Database
 from crawler.store.domain_rows import post_to_inbox
 from crawler.store.rows import build_unnest, fetch_all, fetch_rows, fetch_value, split_into_columns

@@ -6,8 +6,9 @@
 The names are imported on first use, because a crawl needs few of them.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from crawler.store.lazy_names import make_getattr
 
 if TYPE_CHECKING:
     from crawler.store.report.checks import Finding, check_invariants, count_domains
@@ -63,8 +64,9 @@ if TYPE_CHECKING:
     )
     from crawler.store.report.gauges import CalibrationGauge, DomainGauge, read_domain_gauges
     from crawler.store.report.history import PastFreshness, read_freshness_history
-    from crawler.store.report.pages import PageLine, list_top_pages, read_target
+    from crawler.store.report.pages import PageLine, list_top_pages
     from crawler.store.report.sql import QueryResult, ReaderRole, grant_reading, revoke_reading, run_query
+    from crawler.store.report.target import read_target
     from crawler.store.report.url_lists import (
         AnnouncedDate,
         ListReport,
@@ -83,18 +85,4 @@ if TYPE_CHECKING:
         read_version,
     )
 
-# In the order in which names are looked up; a crawl needs the first.
-MODULES = (
-    *("feed", "expressions", "freshness", "checks", "domain_reports", "duplicates", "explain", "export"),
-    *("feed_listener", "gauges", "history", "pages", "sql", "url_lists", "versions"),
-)
-
-
-def __getattr__(name: str) -> Any:
-    """Return a name of the first module that has it."""
-    modules = (import_module(f"{__name__}.{module}") for module in MODULES)
-    for module in modules if not name.startswith("_") else ():
-        if hasattr(module, name):
-            globals()[name] = getattr(module, name)
-            return globals()[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = make_getattr(__name__, __file__)

@@ -17,7 +17,7 @@ from crawler.core.http.urls import Url, compute_page_key
 from crawler.core.opic.opic import ENDOWMENT
 from crawler.core.opic.order import RANK_STEPS
 from crawler.core.validator_trust import NO_TRUST, Validator, ValidatorTrust
-from crawler.core.visit.visit import State
+from crawler.core.visit.state import State
 from crawler.store.database import Connection, Database
 from crawler.store.domains import read_kind_prior
 from crawler.store.frontier import ScoringContext, read_scoring_context

@@ -8,7 +8,7 @@ from psycopg.rows import TupleRow
 
 from crawler.core.domain import Domain
 from crawler.core.http.urls import PageKey, Url
-from crawler.core.visit.visit import State
+from crawler.core.visit.state import State
 from crawler.store.database import PREFER_KEY_LOOKUPS, Connection, Database
 from crawler.store.record import decompress_body
 from crawler.store.report.feed import require_stored

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from crawler.core.domain import Domain
 from crawler.core.http.urls import PageKey, Url, compute_page_key
-from crawler.core.page.outline import BlockKind
+from crawler.core.page.block import BlockKind
 from crawler.errors import CursorAhead, CursorTooOld
 from crawler.store.database import Connection, Database
 from crawler.store.rows import fetch_dicts, fetch_number, fetch_row, fetch_rows

@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain
 from crawler.core.http.urls import PageKey
-from crawler.core.visit.visit import PageCategory
+from crawler.core.visit.state import PageCategory
 from crawler.store.database import Connection, Database
 from crawler.store.report.duplicates import (
     NearDuplicate,

@@ -6,7 +6,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from crawler.core.domain import Domain
-from crawler.core.visit.visit import State
+from crawler.core.visit.state import State
 from crawler.store.database import PREFER_KEY_LOOKUPS, Database
 from crawler.store.report.expressions import CALIBRATION, IMPORTANCE, PAGE_TABLES
 from crawler.store.report.freshness import read_stored_ranking

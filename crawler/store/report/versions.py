@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Url, compute_page_key
-from crawler.core.page.outline import BlockKind
-from crawler.core.visit.visit import State
+from crawler.core.page.block import BlockKind
+from crawler.core.visit.state import State
 from crawler.store.database import Database
 from crawler.store.record import read_body
 from crawler.store.report.feed import EventKind

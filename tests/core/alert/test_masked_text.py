@@ -4,7 +4,7 @@ from crawler.core.alert.condition import mask_text
 from crawler.core.change.mask import NO_MASK, NoiseMask
 from crawler.core.http.urls import PageKey
 from crawler.core.noise.second_fetch import learn_from_second_fetch
-from crawler.core.page.outline import Block, BlockKind
+from crawler.core.page.block import Block, BlockKind
 
 PAGE = (
     Block(1, "Kettle", BlockKind.TITLE),

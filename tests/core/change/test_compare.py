@@ -11,7 +11,7 @@ from crawler.core.change.difference import NO_DIFFERENCE, compute_difference, se
 from crawler.core.change.mask import NO_MASK
 from crawler.core.change.mask_learning import FREE_SECOND_FETCHES, needs_second_fetch
 from crawler.core.noise.noise import NO_VOLATILE_CONTENT
-from crawler.core.page.outline import BlockKind
+from crawler.core.page.block import BlockKind
 from tests.core.pages import DAY, NOON, Domain, blocks
 
 pages = st.lists(

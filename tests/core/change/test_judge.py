@@ -2,7 +2,8 @@
 
 from msgspec.structs import replace
 
-from crawler.core.change.change import Change, judge_versions
+from crawler.core.change.change import Change
+from crawler.core.change.verdict import judge_versions
 from crawler.core.http.urls import Url
 from crawler.core.page.snapshot import Version, parse_body
 

@@ -19,7 +19,8 @@ from crawler.core.change.word_diff import (
     shorten_runs,
 )
 from crawler.core.http.urls import Url
-from crawler.core.page.outline import Block, BlockKind, extract_blocks
+from crawler.core.page.block import Block, BlockKind
+from crawler.core.page.outline import extract_blocks
 
 MARKS = {RunKind.KEPT: "{}", RunKind.OLD: "[-{}-]", RunKind.NEW: "{{+{}+}}"}
 WORDS = st.lists(st.sampled_from(["a", "be", "sea", "19.99", "日本", ",", " ", "  "]), max_size=12).map("".join)

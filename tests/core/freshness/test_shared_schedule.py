@@ -14,7 +14,7 @@ from crawler.core.freshness.shared_schedule import (
     pair_duplicates,
 )
 from crawler.core.http.urls import PageKey, Url
-from crawler.core.visit.visit import NEVER
+from crawler.core.visit.state import NEVER
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

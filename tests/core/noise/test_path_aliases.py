@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from crawler.core.change.difference import NO_DIFFERENCE
 from crawler.core.noise.alignment import MAX_ALIASES, learn_aliases, replace_paths
-from crawler.core.page.outline import Block
+from crawler.core.page.block import Block
 from tests.core.pages import Domain, blocks
 
 PAGE = (

@@ -9,7 +9,7 @@ from crawler.core.noise.session_params import (
     learn_parameters,
 )
 from crawler.core.noise.stability import STEADY
-from crawler.core.page.outline import BlockKind
+from crawler.core.page.block import BlockKind
 from tests.core.pages import Domain
 
 

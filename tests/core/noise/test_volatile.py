@@ -19,7 +19,7 @@ from crawler.core.noise.second_fetch import (
 )
 from crawler.core.noise.stability import MAX_DIFFERENCES, STEADY
 from crawler.core.noise.words import NUMBER
-from crawler.core.page.outline import Block, BlockKind
+from crawler.core.page.block import Block, BlockKind
 from tests.core.pages import DAY, HERE, Domain, blocks, paragraph
 
 PAGE, OTHER = compute_page_key(HERE), compute_page_key(Url("https://example.com/docs/b.html"))

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from crawler.core.change.difference import compute_difference
 from crawler.core.noise.noise import NO_VOLATILE_CONTENT
-from crawler.core.page.outline import MAX_BLOCK_CHARS, MAX_BLOCKS, BlockKind
+from crawler.core.page.block import BlockKind
+from crawler.core.page.outline import MAX_BLOCK_CHARS, MAX_BLOCKS
 from tests.core.pages import blocks, texts
 
 

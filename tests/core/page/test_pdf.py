@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from crawler.core.change.change import Change, judge_versions
+from crawler.core.change.change import Change
+from crawler.core.change.verdict import judge_versions
 from crawler.core.http.urls import Url
 from crawler.core.page import pdf
 from crawler.core.page.content import extract_content

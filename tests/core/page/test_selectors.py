@@ -9,7 +9,7 @@ import pytest
 from crawler.core.change.difference import NO_DIFFERENCE, compute_difference
 from crawler.core.http.urls import Url
 from crawler.core.noise.noise import NO_VOLATILE_CONTENT
-from crawler.core.page.outline import BlockKind, BlockList
+from crawler.core.page.block import BlockKind, BlockList
 from crawler.core.page.selectors import FULL_VIEW, MAX_CHARS, View
 from crawler.core.page_rules import MAX_SELECTORS, PageRule, PageRules
 from tests.core.pages import blocks

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from crawler.core.page.outline import Block
+from crawler.core.http.response import SoftError
+from crawler.core.page.block import Block
 from crawler.core.soft_errors import (
     EMPTY_SKETCH,
     MAX_PROBE_WAIT,
@@ -13,7 +14,6 @@ from crawler.core.soft_errors import (
     MIN_PROBE_WAIT,
     NO_SOFT_ERRORS,
     SHARED_WITHIN,
-    SoftError,
     SoftErrorMemory,
     SoftErrorSignals,
     TextSketch,

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from crawler.core.change.mask import NO_MASK
 from crawler.core.http.urls import Url, compute_page_key
-from crawler.core.page.outline import Block, BlockKind
+from crawler.core.page.block import Block, BlockKind
 from crawler.core.soft_errors import (
     EMPTY_SKETCH,
     are_similar,

@@ -5,17 +5,19 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from crawler.core.change.change import Change, Evidence, Verdict
+from crawler.core.change.change import Change, Evidence
 from crawler.core.change.mask import NO_MASK
 from crawler.core.change.mask_learning import Observation, update_mask
+from crawler.core.change.verdict import Verdict
 from crawler.core.freshness.estimates import ExpectedMagnitude
 from crawler.core.freshness.policies import parse_policy
 from crawler.core.freshness.visit_terms import VisitTerms
 from crawler.core.page.selectors import FULL_VIEW, View
 from crawler.core.page.snapshot import Parsed, parse_body
 from crawler.core.visit.decide import compare_page, decide_visit, should_fetch_again
+from crawler.core.visit.state import NEVER
 from crawler.core.visit.update import build_learned_visit
-from crawler.core.visit.visit import NEVER, Baseline, Visit
+from crawler.core.visit.visit import Baseline, Visit
 from tests.core.visit.test_visit import DAY, KNOWN, NOW, fetched, html, seen, target
 
 PRICE = "<p>Some text of the page that stays.<p class=price>Price 19.99<p>Seen by <b>12</b> people"

@@ -23,7 +23,8 @@ from crawler.core.visit.lifecycle import (
     count_redirects_to_new,
 )
 from crawler.core.visit.links import compute_redirect_key, find_canonical, resolve_links
-from crawler.core.visit.visit import State, Target, Visit
+from crawler.core.visit.state import State
+from crawler.core.visit.visit import Target, Visit
 from tests.core.visit.test_visit import DAY, KNOWN, NOW, ROOT, after, fetched, html, looked, seen, target
 
 BULK = MoveTarget(other_pages=BULK_REDIRECT_PAGES - 1)

@@ -20,7 +20,8 @@ from crawler.core.visit.lists import (
     resolve_entries,
     update_list_value,
 )
-from crawler.core.visit.visit import DomainKnowledge, ListResult, ListStats, State, Target, find_exclusion
+from crawler.core.visit.state import State
+from crawler.core.visit.visit import DomainKnowledge, ListResult, ListStats, Target, find_exclusion
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -7,7 +7,8 @@ from crawler.core.http.robots import ALLOW_ALL
 from crawler.core.http.urls import Scope, compute_page_key, get_authority
 from crawler.core.page.snapshot import Parsed, parse_body
 from crawler.core.visit.soft_errors import is_same_page
-from crawler.core.visit.visit import DomainKnowledge, State, Target
+from crawler.core.visit.state import State
+from crawler.core.visit.visit import DomainKnowledge, Target
 from tests.core.pages import HERE, NOON
 
 KNOWN = DomainKnowledge(scope=Scope(get_authority(HERE)), rules=ALLOW_ALL, agent="recrawl")

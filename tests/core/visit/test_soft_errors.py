@@ -20,7 +20,8 @@ from crawler.core.soft_errors import (
 )
 from crawler.core.visit.decide import decide_visit, reconsider_visit
 from crawler.core.visit.soft_errors import add_soft_error_signs, update_soft_error_memory
-from crawler.core.visit.visit import Baseline, DomainKnowledge, HeadOutcome, State, Target, Visit
+from crawler.core.visit.state import State
+from crawler.core.visit.visit import Baseline, DomainKnowledge, HeadOutcome, Target, Visit
 from tests.core.visit.test_visit import DAY, KNOWN, NOW, ROOT, after, fetched, html, looked, seen
 
 BODY = html("<p>price 19.99")

@@ -13,7 +13,8 @@ from crawler.core.http.response import FailureReason, Fetched, NotModified, Resp
 from crawler.core.http.robots import ALLOW_ALL, parse_robots
 from crawler.core.http.urls import Authority, Scope, Url, compute_page_key
 from crawler.core.visit.decide import decide_visit
-from crawler.core.visit.visit import DomainKnowledge, State, Target, Visit, find_exclusion
+from crawler.core.visit.state import State
+from crawler.core.visit.visit import DomainKnowledge, Target, Visit, find_exclusion
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -10,7 +10,8 @@ from benchmarks.store.aged import aged
 from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority
-from crawler.core.visit.visit import State, Target
+from crawler.core.visit.state import State
+from crawler.core.visit.visit import Target
 from crawler.store import domains, frontier, report
 from crawler.store.claim.leases import CANDIDATES
 from crawler.store.database import PREFER_KEY_LOOKUPS, Database, open_database

@@ -11,7 +11,7 @@ from crawler.core.budget.ledger import Refund, SharedBudget
 from crawler.core.domain import Domain, Lease, Suspension
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority, PageKey
-from crawler.core.visit.visit import State
+from crawler.core.visit.state import State
 from crawler.errors import LeaseLost
 from crawler.store import claim, domains, frontier, record, report
 from crawler.store.database import Connection, Database

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from crawler.core.domain import Domain
 from crawler.core.opic.order import Ordering
-from crawler.core.visit.visit import State
+from crawler.core.visit.state import State
 from crawler.store import domains
 from crawler.store.database import Database
 from tests.store.conftest import START

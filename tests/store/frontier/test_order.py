@@ -9,7 +9,7 @@ from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.opic.opic import ENDOWMENT
 from crawler.core.opic.order import RANK_STEPS, Order, Ordering
-from crawler.core.visit.visit import State
+from crawler.core.visit.state import State
 from crawler.store import claim, domains, record, report
 from crawler.store.database import Database
 from tests.store import made_up

@@ -6,7 +6,7 @@ from crawler.core.domain import Domain, Lease
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority, PageKey
 from crawler.core.page_rules import PageRule
-from crawler.core.visit.visit import NEVER
+from crawler.core.visit.state import NEVER
 from crawler.store import claim, domains
 from crawler.store.database import Database
 from crawler.store.domain_rows import post_reprice

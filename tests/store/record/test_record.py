@@ -13,7 +13,8 @@ from crawler.core.http.response import NO_VALIDATORS, FailureReason, Response, U
 from crawler.core.http.urls import Authority, Url
 from crawler.core.opic.opic import ENDOWMENT
 from crawler.core.page_rules import PageRule
-from crawler.core.visit.visit import NEVER, State, Target, Visit
+from crawler.core.visit.state import NEVER, State
+from crawler.core.visit.visit import Target, Visit
 from crawler.errors import LeaseLost
 from crawler.store import claim, domains, record, report
 from crawler.store.database import PREFER_KEY_LOOKUPS, Database

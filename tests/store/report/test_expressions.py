@@ -11,7 +11,7 @@ from crawler.core.http.response import Response
 from crawler.core.http.urls import Url
 from crawler.core.novelty import NoveltyMemory
 from crawler.core.opic.opic import ENDOWMENT, TOTAL_CASH, compute_importance
-from crawler.core.visit.visit import State
+from crawler.core.visit.state import State
 from crawler.store import claim, domains, frontier, record, report
 from crawler.store.database import Database
 from crawler.store.learned.domain_memory import write_memory

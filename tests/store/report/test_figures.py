@@ -6,7 +6,7 @@ import pytest
 
 from crawler.core.domain import Domain
 from crawler.core.freshness.estimates import DAY
-from crawler.core.visit.visit import State
+from crawler.core.visit.state import State
 from crawler.store import claim, domains, record, report
 from crawler.store.database import Database
 from crawler.store.report import CountState
