@@ -143,7 +143,8 @@ class Lease(Struct, frozen=True):
     since: float = 0.0
 
 
-class DomainStatus(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class DomainStatus:
     """Why a domain can or cannot be claimed now.
 
     leased_until and next_request_at are real time, other instants are knowledge time (crawler/clock.py).

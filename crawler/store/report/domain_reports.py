@@ -1,10 +1,9 @@
 """The report of a domain: freshness, cost, and traffic by the hour."""
 
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
-
-from msgspec.structs import asdict
 
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain
@@ -55,7 +54,8 @@ TRAFFIC_BY_HOUR = """
 SUMMED_COLUMNS = ("visits", "failures", "requests", "received_bytes", "saved_bytes")
 
 
-class DomainReport(Totals, frozen=True):
+@dataclass(frozen=True, slots=True)
+class DomainReport(Totals):
     """The state of one domain at an instant, and its activity in a window before that.
 
     freshness: the expected share of fetched pages, weighted by importance, whose stored copy is current.

@@ -1,6 +1,7 @@
 """The change feed: the events of all domains in one order, for any number of readers with cursors."""
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -111,7 +112,8 @@ class EventKind(StrEnum):
     HINT = "hint"  # a change signal says that the page has changed; it has not been visited yet
 
 
-class BlockChange(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class BlockChange:
     """One block that changed. before, after: its text, truncated; None where the block was added or removed."""
 
     part: BlockKind
@@ -170,7 +172,8 @@ class ChangeFilter(Struct, frozen=True):
 EVERY_CHANGE = ChangeFilter()
 
 
-class FeedItem(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class FeedItem:
     """One change. position: its position in the feed, the cursor for reading on.
 
     at: when it was found.  version: the number of the page's newest version after the change; 0 for TEMPLATE, DEFERRED

@@ -4,10 +4,10 @@ A small domain is counted at query time. The figures of a large one are counted 
 crawl that visited many pages, and by a reader if they are too old; counted_at says when.
 """
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from msgspec import Struct
 from msgspec.structs import astuple
 from psycopg.types.json import Jsonb
 
@@ -135,7 +135,8 @@ class CountState(StrEnum):
     NEVER = "never"
 
 
-class Totals(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Totals:
     """The counts and the freshness of all pages of a domain, as in DomainReport."""
 
     unfetched: int

@@ -80,7 +80,8 @@ PAGES_AT = f"""
 """  # noqa: S608  our own expressions
 
 
-class PageVersion(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class PageVersion:
     """One version of a page. until: when the next version was first seen; None for the newest.
 
     change: ADDED, CHANGED or RESTORED; None if it is not stored, as for a URL list.
