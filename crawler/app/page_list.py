@@ -7,7 +7,7 @@ from datetime import datetime
 from crawler.app import domains, rules
 from crawler.app.database import AppDatabase
 from crawler.app.registration import parse_prefix
-from crawler.app.revisits import RefreshResult
+from crawler.app.revisits import RefreshResult, try_to_recrawl
 from crawler.app.settings import SettingsPatch
 from crawler.app.status import find_wait
 from crawler.core.domain import Domain
@@ -34,11 +34,12 @@ async def list_domain_pages(
 
 
 async def recrawl_pages(db: AppDatabase, domain: Domain, urls: Sequence[str], *, at: datetime) -> RefreshResult:
-    """Make pages of a domain due now. Raises BadInput."""
+    """Make pages of a domain due now, and start a run that fetches them if a local stack runs. Raises BadInput."""
     selected = _parse_selected(domain, urls)
     await store.add_seeds(db, domain, selected, at=at)
     wait = await find_wait(db, domain, at=at)
-    return RefreshResult(domain, selected[0] if len(selected) == 1 else f"{domain.root}*", len(selected), wait)
+    url = selected[0] if len(selected) == 1 else f"{domain.root}*"
+    return RefreshResult(domain, url, len(selected), wait, run_url=await try_to_recrawl(db, domain, url))
 
 
 async def boost_pages(db: AppDatabase, domain: Domain, urls: Sequence[str], *, at: datetime) -> Domain:

@@ -172,7 +172,7 @@ def format_field(setting: Setting, value: Any) -> str:
         case SettingKind.SHARE:
             return f"{100 * value:.10g}%"
         case SettingKind.BYTES:
-            unit = next(each for each in ("tb", "gb", "mb", "kb", "") if value % BYTES[each] == 0)
+            unit = next((each for each in ("tb", "gb", "mb", "kb") if value and value % BYTES[each] == 0), "")
             return f"{value // BYTES[unit]}{unit.upper().replace('KB', 'kB')}"
         case SettingKind.DELAY | SettingKind.SPAN:
             return times.format_span(value)
