@@ -59,3 +59,10 @@ def parse_span(text: str) -> timedelta:
     if seconds > MAX_SPAN.total_seconds():
         raise ValueError(f"{text!r} is longer than a century")
     return timedelta(seconds=seconds)
+
+
+def format_span(length: timedelta) -> str:
+    """Return a time span in the largest unit that fits, up to days, so that `parse_span` can parse it."""
+    seconds = length.total_seconds()
+    unit = next((each for each in "dhm" if seconds and seconds % UNITS[each] == 0), "s")
+    return f"{seconds / UNITS[unit]:.10g}{unit}"

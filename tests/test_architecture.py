@@ -67,7 +67,7 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "sqlalchemy": ("models/", "crawler/store/", "migrations/"),
     "sqlmodel": ("models/", "crawler/store/", "migrations/"),
     "starlette": (
-        *("crawler/server/access.py", "crawler/server/app.py", "crawler/server/api/"),
+        "crawler/server/",
         "crawler/runtime/host_check.py",
     ),
     "typer": ("crawler/cli/",),

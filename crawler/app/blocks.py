@@ -7,12 +7,12 @@ from datetime import timedelta
 from enum import StrEnum
 
 from crawler.app.database import AppDatabase
-from crawler.app.rules import make_rule, merge_rule
+from crawler.app.rules import make_page_pattern, make_rule, merge_rule
 from crawler.core.change.change import MaskReason
 from crawler.core.change.explain import ExplainedBlock, explain_blocks
 from crawler.core.domain import Domain
 from crawler.core.http.response import Fetched
-from crawler.core.http.urls import Url, get_path_and_query
+from crawler.core.http.urls import Url
 from crawler.core.page.selector_finder import find_selector
 from crawler.core.page.selectors import FULL_VIEW, View, merge_views
 from crawler.core.page_rules import PageRule, PageRules
@@ -74,7 +74,7 @@ class BlockFacts:
     @property
     def page_pattern(self) -> str:
         """Return the pattern that matches only this page."""
-        return f"{get_path_and_query(self.url)}$"
+        return make_page_pattern(self.url)
 
 
 async def read_blocks(

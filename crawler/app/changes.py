@@ -23,6 +23,7 @@ from crawler.store.report import BlockChange, ChangeFilter, EventKind, FeedItem
 OnOutage = Callable[[StoreUnavailable], None]
 ALL_KINDS = frozenset(EventKind)
 CHANGES_PER_BATCH = 500
+MAX_UNREAD = 1000
 CHANGES_WITH_BLOCKS_PER_BATCH = 100  # each with up to 50 blocks of 500 characters before and 500 after
 
 
@@ -154,6 +155,26 @@ async def read_changes_of_pages(
         where = ChangeFilter(kinds=kinds, since=since)
         items += await report.read_feed(db, where, max_count=CHANGES_PER_BATCH, with_blocks=True)
     return {item.url: item for item in items if item.url in urls}
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadChanges:
+    """The changes after the last one that a reader knows. count: up to MAX_UNREAD.  end: the end of the feed."""
+
+    count: int
+    end: int
+
+    @property
+    def is_more(self) -> bool:
+        """Return whether there are more than `count`."""
+        return self.count > MAX_UNREAD - 1
+
+
+async def count_unread_changes(db: AppDatabase, *, after: int, kinds: frozenset[EventKind] = NEWS) -> UnreadChanges:
+    """Count the changes after a position; a position of another database counts as the start of the feed."""
+    end = await report.read_feed_end(db)
+    count = await report.count_unread(db, after=after if after <= end else 0, kinds=kinds, max_count=MAX_UNREAD)
+    return UnreadChanges(count, end)
 
 
 async def make_change_filter(db: AppDatabase, query: ChangesQuery, *, at: datetime | None = None) -> ChangeFilter:

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import reduce
 from typing import Any
 
 from msgspec.structs import replace
 
 from crawler.app.database import AppDatabase
 from crawler.core.domain import Domain
+from crawler.core.http.urls import Url, get_path_and_query
 from crawler.core.page.selectors import View
 from crawler.core.page_rules import PageRule
 from crawler.core.rendering.mode import RenderMode
@@ -49,6 +51,11 @@ async def add_rule(db: AppDatabase, domain: Domain, rule: PageRule, *, first: bo
     return await _set_rules(db, domain, merge_rule(domain.settings.rules, rule, first=first), at=at)
 
 
+async def add_rules(db: AppDatabase, domain: Domain, added: Sequence[PageRule], *, at: datetime) -> Domain:
+    """Add several rules as `merge_rule` does; return the changed domain. Raises BadInput."""
+    return await _set_rules(db, domain, reduce(merge_rule, added, domain.settings.rules), at=at)
+
+
 async def remove_rule(db: AppDatabase, domain: Domain, pattern: str, *, at: datetime) -> Domain:
     """Remove the rule with this pattern; return the changed domain. Raises NotFound if there is none."""
     before = domain.settings.rules
@@ -71,6 +78,11 @@ def parse_rule(document: Mapping[str, Any]) -> PageRule:
         values[name] = None if seconds is None else timedelta(seconds=seconds)
     view = {name: tuple(document[name]) for name in ("ignore", "watch", "ignore_text")}
     return make_rule(lambda: PageRule(**values, view=View(**view)))
+
+
+def make_page_pattern(url: Url) -> str:
+    """Return the pattern that matches only this page. A * in its URL stands for any text."""
+    return f"{get_path_and_query(url)}$"
 
 
 def describe_rule(rule: PageRule) -> dict[str, Any]:

@@ -162,6 +162,28 @@ def parse_text(setting: Setting, text: str) -> Any:
     return text
 
 
+def format_field(setting: Setting, value: Any) -> str:
+    """Return the text of a setting's value in a form, from which `parse_field` returns the value; empty for None."""
+    if value is None or value == "":
+        return ""
+    match setting.kind:
+        case SettingKind.NUMBER | SettingKind.FACTOR:
+            return f"{value:.12g}"
+        case SettingKind.SHARE:
+            return f"{100 * value:.10g}%"
+        case SettingKind.BYTES:
+            unit = next((each for each in ("tb", "gb", "mb", "kb") if value and value % BYTES[each] == 0), "")
+            return f"{value // BYTES[unit]}{unit.upper().replace('KB', 'kB')}"
+        case SettingKind.DELAY | SettingKind.SPAN:
+            return times.format_span(value)
+        case SettingKind.TEXTS:
+            return "\n".join(value)
+        case SettingKind.FLAG:
+            return "yes" if value else "no"
+        case _:
+            return str(value)
+
+
 def reset_settings(domain_settings: DomainSettings, options: Iterable[str]) -> DomainSettings:
     """Return the settings with the named options reset to their defaults. Raises BadInput for an unknown name."""
     by_option, defaults = {get_option_name(setting): setting for setting in SETTINGS}, DomainSettings()

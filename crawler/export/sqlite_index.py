@@ -11,10 +11,10 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,12 @@ SEARCH_CHUNKS = """
      WHERE chunk_text MATCH ?1 AND (?2 IS NULL OR p.domain = ?2)
      ORDER BY bm25(chunk_text, 3.0, 1.0) LIMIT ?3
 """
+
+
+SEARCH_TITLES = """
+    SELECT url, domain, title FROM page WHERE {conditions} ORDER BY importance DESC NULLS LAST LIMIT ?
+"""
+COUNT_PAGES = "SELECT count(*) FROM page"
 
 
 class SqliteIndex(PageIndex):
@@ -208,6 +214,40 @@ def is_searchable(file: Path) -> bool:
 def require_words(words: str) -> None:
     """Raise BadInput if there are no search words, or too many."""
     _build_query(words)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """The size of an index. pages: the number of its pages.  synced_at: when it was last written."""
+
+    pages: int
+    size_bytes: int
+    synced_at: datetime
+
+
+def read_index_state(file: Path) -> IndexState | None:
+    """Return the size of an index; None if it does not exist or cannot be read."""
+    if not is_searchable(file):
+        return None
+    with suppress(sqlite3.Error, OSError), closing(_open_read_only(file)) as db:
+        (pages,) = db.execute(COUNT_PAGES).fetchone()
+        written = [each.stat() for each in (file, file.with_name(f"{file.name}-wal")) if each.exists()]
+        synced_at = datetime.fromtimestamp(max(each.st_mtime for each in written), UTC)
+        return IndexState(pages, sum(each.st_size for each in written), synced_at)
+    return None
+
+
+def search_titles(file: Path, words: Sequence[str], *, max_count: int) -> list[tuple[Url, str, str]]:
+    """Return the URL, domain and title of pages whose title contains all words, most important first.
+
+    Raises CrawlerError if the file is not an index.
+    """
+    conditions = " AND ".join(["instr(lower(title), lower(?)) > 0"] * len(words))
+    try:
+        with closing(_open_read_only(file)) as db:
+            return db.execute(SEARCH_TITLES.format(conditions=conditions), (*words, max_count)).fetchall()
+    except sqlite3.Error as error:
+        raise CrawlerError(f"{file} cannot be searched: {error}") from error
 
 
 def search(

@@ -15,6 +15,7 @@ from crawler.format.reasons import RENDERING_WORDS, format_reason
 from crawler.format.values import format_count, format_instant, format_rate, format_share, format_span, format_when
 from crawler.planner.page_value import Bound, Due, compute_page_magnitude_factor
 from crawler.store.report import BlockChange, Explanation, InboxKind, PageFacts, PriorLevel, PriorSource
+from crawler.store.report.page_list import ListedPage
 
 DUE_TOLERANCE = 0.03  # share of the interval; a due time that differs by less than 0.02 is not updated
 
@@ -108,6 +109,29 @@ def format_due(stored: Explanation, page: PageFacts, *, today: Due | None, exclu
             return _explain_fetched(page, today, f"{since} {when}")
 
 
+def format_due_reason(page: ListedPage) -> str:
+    """Return why a page in a list is visited at its due time, in a few words; empty for the usual reason."""
+    if page.request_reason in SHORT_REQUEST_REASONS:
+        return SHORT_REQUEST_REASONS[page.request_reason]
+    if page.state is State.UNFETCHED:
+        return "deferred" if page.due_at is not None else "not fetched yet"
+    if page.due_at is not None and page.due_at >= NEVER:
+        return "a rule stops revisits"
+    if page.state is not State.FETCHED:
+        return "to check whether it is back"
+    if page.failures:
+        return "retry"
+    return "to compare with its duplicate" if page.is_duplicate else ""
+
+
+SHORT_REQUEST_REASONS = {
+    **dict.fromkeys(USER_REQUESTS, "requested"),
+    RequestReason.BY_AUDIT: "audit",
+    RequestReason.BY_CANONICAL: "its duplicate changed",
+    RequestReason.TO_CONFIRM: "to confirm a 404",
+    RequestReason.BY_LIST: "listed in a sitemap",
+    RequestReason.TO_RENDER: "to render it",
+}
 DEFERRAL_REASON = """its URL differs from a fetched page only by an irrelevant parameter, its folders repeat, or only \
 chains of redirects lead to it"""
 

@@ -15,8 +15,9 @@ from crawler.app.running import serving
 from crawler.app.running.serving import DEFAULT_PORT, LOOPBACK_NAMES, DomainCounter, IndexSyncer
 from crawler.errors import StackFailed
 from crawler.server.access import Authenticator
-from crawler.server.app import PageServer, build_application
+from crawler.server.app import build_application
 from crawler.server.connections import BACKLOG, BoundedConnection
+from crawler.server.ui.web import PageServer
 
 Report = Callable[[str], None]
 

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -36,6 +36,6 @@ class TimedCache(Generic[T]):
                 self._values[key] = (value, ended + min(LIFETIME_FACTOR * (ended - began), MAX_LIFETIME_SECONDS))
             return value
 
-    def invalidate(self, key: Hashable) -> None:
-        """Drop the cached value of a key, because it is no longer right."""
-        self._values.pop(key, None)
+    def invalidate(self, is_outdated: Callable[[Any], bool]) -> None:
+        """Drop the cached values of some keys, because they are no longer right."""
+        self._values = {key: value for key, value in self._values.items() if not is_outdated(key)}

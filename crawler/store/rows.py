@@ -4,6 +4,7 @@ Rows are read as values of a class, as dicts or as tuples. An Executor is a conn
 function opens its own transaction. Without values, a percent sign in the statement needs no escape.
 """
 
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -138,6 +139,12 @@ def clean_text(text: str | None) -> Any:
     if text is None or (text.isprintable() and text.isascii()):
         return text
     return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
+
+
+def build_like_pattern(part: str) -> str:
+    """Return the LIKE pattern of the texts that contain a part, in which % and _ have no meaning."""
+    escaped = re.sub(r"([%_\\])", r"\\\1", clean_text(part))
+    return f"%{escaped}%"
 
 
 def decode_costs(stored: dict[str, Any]) -> Costs:

@@ -9,7 +9,7 @@ from statistics import fmean
 import pytest
 
 from crawler.app.database import AppDatabase as OpenDatabase
-from crawler.app.overview import DomainFacts, examine_domain, summarize_domain
+from crawler.app.overview import DomainFacts, examine_domain
 from crawler.core.change.change import Change
 from crawler.core.domain import Domain
 from crawler.core.http.urls import get_path_and_query
@@ -91,7 +91,7 @@ def shown_and_true(
     facts: DomainFacts, told: Told, living: LivingServer, seen: Mapping[str, list[datetime]], at: datetime
 ) -> dict[str, tuple[float, float]]:
     """Return each figure as the page shows it, with its true value."""
-    found, site = facts.card.report, living.site
+    found, site = facts.freshness.report, living.site
     requests, received, spared = sent(living)
     met = [
         (site.exists(path, one) and site.exists(path, two), site.version(path, one) != site.version(path, two))
@@ -115,12 +115,12 @@ def shown_and_true(
         for before, entry in with_those_before(living)
         if site.find(entry.path) is not None or entry.path in CHAIN
     )
-    past = {each.at: each.freshness_plain for each in facts.card.past[:-1]}
+    past = {each.at: each.freshness_plain for each in facts.freshness.past[:-1]}
     looks_at = {
         at: {p: [t for t in visits if t <= at][-1] for p, visits in seen.items() if visits[0] <= at} for at in past
     }
     late = [at for at in past if at > START + LEARNT * DAY]
-    scheduled = facts.card.calibration.scheduled
+    scheduled = facts.freshness.calibration.scheduled
     return {
         "freshness": (fmean(told.reported.values()), fmean(told.true.values())),
         "freshness over time": (
@@ -129,9 +129,9 @@ def shown_and_true(
         ),
         "requests": (found.requests, requests),
         "requests today": (found.spent_today, told.spent[-1]),
-        "traffic of two days": (sum(hour.traffic.requests for hour in facts.hours), sum(told.spent[-2:])),
+        "traffic of two days": (sum(hour.traffic.requests for hour in facts.traffic.hours), sum(told.spent[-2:])),
         "received bytes": (found.received_bytes, received),
-        "saved share": (facts.card.saved_share or 0.0, spared / (spared + received)),
+        "saved share": (facts.traffic.saved_share or 0.0, spared / (spared + received)),
         "changes": (found.changes.get(Change.CHANGED, 0), changes),
         "gone": (found.gone, gone),
         "moved": (found.moved, moved + sum(status in {301, 308} for status in CHAIN_STATUSES)),
@@ -149,9 +149,8 @@ async def test_every_figure_of_a_domains_page_is_true(db: Database) -> None:
         told = await lived(db, domain, living)
         at = START + (DAYS - 1) * DAY + timedelta(hours=1)
         opened = OpenDatabase(db.pool, get_settings())
-        card = await summarize_domain(opened, domain, at=at, window=(DAYS + 1) * DAY)
-        assert card is not None
-        facts = await examine_domain(opened, card)
+        facts = await examine_domain(opened, domain, at=at, window=(DAYS + 1) * DAY)
+        assert facts is not None
         seen = {
             get_path_and_query(url): [look.at for look in visits]
             for url, visits in (await looks_by_url(db, domain)).items()

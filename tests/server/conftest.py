@@ -99,7 +99,7 @@ class Visitor:
     def find_csrf_token(self) -> str:
         """Return the CSRF token of this session."""
         if self.cookie not in self.csrf_tokens:
-            found = CSRF_TOKEN.search(self.get("/").text)
+            found = CSRF_TOKEN.search(self.get("/domains").text)
             assert found is not None
             self.csrf_tokens[self.cookie] = found[1]
         return self.csrf_tokens[self.cookie]

@@ -5,21 +5,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from crawler.runtime.keys.home_keys import Signer, build_login_link, ensure_key
+from crawler.server import app
 from crawler.server.access import CODE_LIFETIME, SESSION_LIFETIME, Authenticator
+from crawler.server.ui import actions
 from tests.commands import Recrawl, Site
 from tests.server.conftest import CSRF_TOKEN, Visitor
 
-PAGES = ["/", "/domain?name=x", "/changes", "/page?url=x", "/blocks?url=x"]
-FORMS = [
-    "/domains/add",
-    "/domains/set",
-    "/domains/pause",
-    "/domains/resume",
-    "/refresh",
-    "/rules/add",
-    "/rules/remove",
-    "/try",
-]
+PAGES = sorted(app.PAGES.keys() - {app.FEED_PATH})
+FORMS = sorted(app.FORMS.keys() | actions.FORMS.keys())
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
@@ -61,7 +54,7 @@ def test_forms_of_other_sites_have_no_effect(crawled: Site, visitor: Visitor, re
     found = CSRF_TOKEN.search(visitor.get("/").text)
     assert found is not None
     fields = {"name": crawled.name, "url": f"{crawled.url}one", "text": "Rye", "what": "/*", "pattern": "/"}
-    own = {**fields, "csrf_token": found[1]}
+    own = {**fields, "action": "boost", "budget_per_day": "7", "csrf_token": found[1]}
     no_origin = {"Content-Type": "application/x-www-form-urlencoded"}
     without_origin = f"csrf_token={found[1]}&name={crawled.name}".encode()
     before = recrawl("domains", "show", crawled.name, "--json").json
@@ -82,7 +75,7 @@ def test_forms_of_other_sites_have_no_effect(crawled: Site, visitor: Visitor, re
 
 
 def test_too_large_form_is_rejected(visitor: Visitor) -> None:
-    assert visitor.post("/domains/add", {"url": "x" * 70_000}).status == 413
+    assert visitor.post("/domains/add", {"url": "x" * 300_000}).status == 413
 
 
 def test_every_response_has_security_headers(crawled: Site, visitor: Visitor) -> None:

@@ -80,10 +80,11 @@ def test_all_reports_give_the_same_page_counts(
     token = recrawl("tokens", "add", "figures").out.strip()
     [item] = Program(visitor, token).json("freshness")["items"]
     assert {name: item[name] for name in COUNTS} == COUNTS
-    page = visitor.get(f"/domain?name={site.name}").words
+    page = visitor.get(f"/domain?name={site.name}&tab=pages").words
     assert "Pages fetched 3 " in page
-    assert " Gone 1 Dead links 1 Moved 0 " in page
-    assert "Dead links (1)" in page
+    assert " Fetched 3 Unfetched 0 Failing 0 Gone 1 Dead links 1 Moved 0 Excluded 1 " in page
+    assert "1 page, sorted by" in visitor.get(f"/domain?name={site.name}&tab=pages&list=dead_link").words
+    assert "6 pages, sorted by" in visitor.get(f"/domain?name={site.name}&tab=pages").words
 
     metrics = asyncio.run(gauges(database_url))
     assert metrics["recrawl_domain_fetched_pages"] == [3]
@@ -100,13 +101,12 @@ async def gauges(database_url: str) -> dict[str, list[float]]:
     return {family.name: [sample.value for sample in family.samples] for family in families}
 
 
-def test_withheld_pages_are_counted_on_the_home_page_and_in_the_report(
+def test_withheld_pages_are_counted_on_the_domains_page_and_in_the_report(
     recrawl: Recrawl, crawled: Site, database_url: str, visitor: Visitor
 ) -> None:
     with psycopg.connect(database_url) as connection:
         connection.execute("UPDATE page SET withheld_since = now() WHERE right(url, 3) = 'one'")
 
-    assert "Withheld 1 page" in visitor.get("/").words
     assert "Withheld 1 page" in visitor.get(f"/domain?name={crawled.name}").words
     assert re.search(r"Withheld +1 page with new content", recrawl("report", crawled.name).out)
     assert recrawl("domains", "list", "--json").json["domains"][0]["pages"]["withheld"] == 1

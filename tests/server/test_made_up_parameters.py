@@ -6,6 +6,8 @@ from urllib.parse import quote
 
 import pytest
 
+from crawler.core.domain_settings import BY_NAME
+from crawler.server.ui.fields import RULE_FIELDS
 from tests.commands import Recrawl, Site
 from tests.server.api.client import Client
 from tests.server.conftest import CSRF_TOKEN, Visitor
@@ -28,8 +30,13 @@ VALUES = {
     "digits-of-others": "\u0661\u00b2",
 }
 PAGES = {
-    "/": ("after",),
-    "/domain": ("name",),
+    "/domains": ("sort", "name", "skip"),
+    "/domain": ("name", "tab"),
+    "/domain?tab=changes": ("kind", "since", "before"),
+    "/domain?tab=pages": ("list", "sort", "q", "after"),
+    "/domain?tab=freshness": ("range",),
+    "/domain?tab=settings": ("group",),
+    "/search": ("q",),
     "/changes": ("domain", "kind", "since", "before"),
     "/page": ("url", "from", "to", "older", "view"),
     "/blocks": ("url", "block", "action", "text", "pattern"),
@@ -38,12 +45,14 @@ PAGES = {
 }
 FORMS = {
     "/domains/add": ("url", "budget_per_day", "target_freshness", "max_age", "bytes_per_day"),
-    "/domains/set": ("name", "budget_per_day", "target_freshness", "max_age", "bytes_per_day"),
-    "/domains/set-one": ("name", "setting", "value"),
+    "/domains/set": ("name", "group", *BY_NAME),
     "/domains/remove": ("name", "confirmed"),
     "/domains/pause": ("name",),
     "/domains/resume": ("name",),
     "/refresh": ("name", "what", "back"),
+    "/pages/act": ("name", "action", "url", "back"),
+    "/changes/read": ("position", "back"),
+    "/rules/new": ("name", *(field.name for field in RULE_FIELDS)),
     "/rules/add": ("url", "block", "action", "text", "pattern"),
     "/rules/remove": ("name", "pattern"),
     "/try": ("url", "again"),
@@ -52,14 +61,14 @@ FORMS = {
 
 @pytest.mark.soak
 def test_invalid_parameters_of_pages_and_forms_are_rejected(crawled: Site, visitor: Visitor) -> None:
-    usual = {"url": crawled.url, "name": crawled.name, "setting": "delay"}
+    usual = {"url": crawled.url, "name": crawled.name, "action": "boost"}
     answers: dict[tuple[str, ...], int] = {}
     for kind, value in VALUES.items():
         for path, names in PAGES.items():
             for name in names:
                 query = "&".join(f"{each}={quote(text)}" for each, text in (usual | {name: value}).items())
-                answers[kind, path, name] = visitor.get(f"{path}?{query}").status
-        found = CSRF_TOKEN.search(visitor.get("/").text)
+                answers[kind, path, name] = visitor.get(f"{path}{'&' if '?' in path else '?'}{query}").status
+        found = CSRF_TOKEN.search(visitor.get("/domains").text)
         assert found is not None
         for path, names in FORMS.items():
             for name in names:

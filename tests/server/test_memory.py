@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from crawler.server.ui.domain_tabs import Tab
 from tests.commands import Site
 from tests.server.conftest import Visitor
 
@@ -23,6 +24,7 @@ def test_server_does_not_import_unneeded_packages() -> None:
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs /proc of Linux")
 def test_server_uses_less_than_100_megabytes(crawled: Site, process_visitor: Visitor) -> None:
     page = urlencode({"url": f"{crawled.url}one"})
-    for path in ("/", f"/domain?name={crawled.name}", "/changes", f"/page?{page}", f"/blocks?{page}"):
+    tabs = (f"/domain?name={crawled.name}&tab={tab.value}" for tab in Tab)
+    for path in ("/", "/domains", *tabs, "/search?q=flour", "/system", "/changes", f"/page?{page}", f"/blocks?{page}"):
         assert process_visitor.get(path).status == 200
     assert process_visitor.resident() < LIMIT_BYTES

@@ -7,7 +7,9 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
+from crawler.core.domain_settings import BY_NAME
 from crawler.format.values import format_bytes, format_share
+from crawler.server.ui.fields import GROUPS
 from tests.commands import Answer, Recrawl, Site
 from tests.databases import execute
 from tests.server.conftest import Visitor, crawl_three_pages
@@ -44,70 +46,71 @@ def figures(text: str) -> dict[str, str]:
 
 
 def test_figures_equal_those_of_the_report(twice_crawled: Site, read: Recrawl, reader: Visitor) -> None:
-    seen = reader.get(f"/domain?name={twice_crawled.name}")
+    path = f"/domain?name={twice_crawled.name}"
     (said,) = read("report", twice_crawled.name, "--json").json["domains"]
-    shown = figures(seen.text)
-    assert shown["Unweighted freshness"] == format_share(said["freshness_plain"])
-    assert f"{format_share(said['freshness'])} fresh, weighted by importance" in seen.words
-    for label, name in (
-        ("Pages fetched", "fetched"),
-        ("Gone", "gone"),
-        ("Moved", "moved"),
-        ("Unfetched", "unfetched"),
-        ("Requests for pages", "requests"),
-        ("Failed visits", "failures"),
-        ("Visits in 30 days", "visits"),
-        ("Budget used today", "spent_today"),
-    ):
-        assert shown[label] == f"{said[name]:,}", label
-    assert "The chart covers only pages that still exist." in seen.words
-    assert "Today's budget" not in seen.words  # beside the budget used today
-    assert shown["Received"] == format_bytes(said["received_bytes"])
-    assert shown["Bytes saved"].startswith(format_bytes(said["saved_bytes"]))
+    shown = figures(reader.get(path).text)
+    assert shown["Freshness"] == format_share(said["freshness"])
+    assert shown["Pages fetched"] == f"{said['fetched']:,}"
+    assert shown["Budget used today"] == f"{said['spent_today']:,}"
+    assert shown["Changes in 24 hours"] == "3"
+
+    traffic = figures(reader.get(f"{path}&tab=traffic").text)
+    for label, name in (("Requests for pages", "requests"), ("Failed visits", "failures"), ("Visits", "visits")):
+        assert traffic[label] == f"{said[name]:,}", label
+    assert traffic["Received"] == format_bytes(said["received_bytes"])
+    assert traffic["Bytes saved"].startswith(format_bytes(said["saved_bytes"]))
+
+    fresh = reader.get(f"{path}&tab=freshness").words
+    both = (
+        f"{format_share(said['freshness'])} weighted by importance, {format_share(said['freshness_plain'])} unweighted"
+    )
+    assert both in fresh
+    assert "The chart covers only pages that still exist." in fresh
     forecast = read("plan", twice_crawled.name, "--json").json
     today = next(step for step in forecast["steps"] if step["factor"] in {1.0, None})
-    assert format_share(today["freshness"]) in seen.words
+    assert format_share(today["freshness"]) in fresh
     pages = read("pages", twice_crawled.name, "--json").json["pages"]
     for page in (page for page in pages if page["importance"] is not None and page["freshness"] is not None):
-        assert f"{page['importance']:.2f} {format_share(1 - page['freshness'])}" in seen.words
+        assert f"{page['importance']:.2f} {format_share(1 - page['freshness'])}" in fresh
 
-    home = reader.get("/")
-    assert figures(home.text)["Pages fetched"] == f"{said['fetched']:,}"
-    assert f"{format_share(said['freshness'])} fresh" in home.words
+    row = f"{twice_crawled.name} {format_share(said['freshness'])} - {said['fetched']:,} 3 0 {said['spent_today']:,} "
+    for home in ("/", "/domains"):
+        assert row in reader.get(home).words, home
 
 
-def test_home_page_shows_domain_that_was_never_fetched(recrawl: Recrawl, visitor: Visitor) -> None:
+def test_domain_that_was_never_fetched_says_what_to_do(recrawl: Recrawl, visitor: Visitor) -> None:
     added = recrawl("domains", "add", "https://docs.example.com", "--offline")
     assert added.complaint.startswith("Next: recrawl crawl")
-    words = visitor.get("/").words
-    assert "No page has been fetched yet. If the local stack is running" in words
+    pages = "/domain?name=docs.example.com&tab=pages"
+    words = visitor.get(pages).words
+    assert "No page has been found yet. If the local stack is running" in words
     assert "it crawls this domain within five minutes" in words
+    assert "docs.example.com - - 0 0 0 0 due now" in visitor.get("/").words
     recrawl("domains", "pause", "docs.example.com")
-    words = visitor.get("/").words
-    assert "No page has been fetched yet. The domain is paused; to continue, run" in words
-    assert "within five minutes" not in words
+    assert "No page has been found yet. Resume the domain to crawl it." in visitor.get(pages).words
+    assert "docs.example.com paused - - 0 0 0 0 paused" in visitor.get("/").words
 
 
-def test_home_page_shows_next_attempt_of_unreachable_domain(
+def test_overview_shows_next_attempt_of_unreachable_domain(
     recrawl: Recrawl, visitor: Visitor, database_url: str
 ) -> None:
     recrawl("domains", "add", "https://docs.example.com", "--offline")
     execute(database_url, "UPDATE domain_state SET resume_at = now() + interval '1 day', resume_reason = 'unreachable'")
 
-    assert "No page has been fetched yet. The next attempt is in 24 hours" in visitor.get("/").words
+    assert "docs.example.com suspended - - 0 0 0 0 in 24 hours" in visitor.get("/").words
 
 
 def test_changes_show_differing_words_and_can_be_filtered(twice_crawled: Site, read: Recrawl, reader: Visitor) -> None:
     seen = reader.get("/changes")
     assert "<del>July</del><ins>August</ins>" in seen.text
     assert "<del>nine</del><ins>ten</ins>" in seen.text
-    assert seen.text.count('<article class="change">') == 3
-    assert "added" not in re.sub("<label.*?</label>", "", seen.text)
+    assert seen.text.count("<article ") == 3
+    assert "tag added" not in seen.text
     only = reader.get(f"/changes?domain={twice_crawled.name}&kind=gone")
-    assert only.text.count('<article class="change">') == 1
+    assert only.text.count("<article ") == 1
     assert f"{twice_crawled.url}two" in only.words
-    assert reader.get("/changes?kind=added").text.count('<article class="change">') == 3
-    assert reader.get("/changes?kind=moved").text.count('<article class="change">') == 0
+    assert reader.get("/changes?kind=added").text.count("<article ") == 3
+    assert reader.get("/changes?kind=moved").text.count("<article ") == 0
 
 
 def test_changes_can_be_limited_to_a_period(site: Site, recrawl: Recrawl, visitor: Visitor) -> None:
@@ -116,7 +119,7 @@ def test_changes_can_be_limited_to_a_period(site: Site, recrawl: Recrawl, visito
     assert recrawl("crawl", site.url, "--allow-private", "--at", ten_days_ago).code == 0
     for since, many in (("", 1), ("1d", 0), ("7d", 0), ("30d", 1)):
         seen = visitor.get(f"/changes?kind=added&since={since}")
-        assert seen.text.count('<article class="change">') == many, since
+        assert seen.text.count("<article ") == many, since
     assert "No changes match this filter in the last 7 days" in visitor.get("/changes?kind=added&since=7d").words
     assert '<option value="7d" selected>' in visitor.get("/changes?since=7d").text
     assert visitor.get("/changes?since=soon").status == 400
@@ -155,10 +158,15 @@ def test_page_shows_versions_and_next_visit_like_explain(twice_crawled: Site, re
     assert "is not tracked" in reader.get(f"/page?url={quote(twice_crawled.url + 'nowhere')}").words
 
 
-def test_missing_items_give_an_error_page(reader: Visitor) -> None:
+def test_missing_items_give_an_error_page(twice_crawled: Site, reader: Visitor) -> None:
     cases = [
         ("/domain?name=nobody.example", 400, "nobody.example is not registered"),
         ("/domain", 400, "names no domain"),
+        (f"/domain?name={twice_crawled.name}&tab=cats", 400, "changes, pages, freshness, traffic, settings, rules"),
+        (f"/domain?name={twice_crawled.name}&tab=pages&list=cats", 400, "is not a list of pages"),
+        (f"/domain?name={twice_crawled.name}&tab=pages&after=x", 400, "is not a valid cursor"),
+        (f"/domain?name={twice_crawled.name}&tab=freshness&range=x", 400, "is not a range"),
+        (f"/domain?name={twice_crawled.name}&tab=settings&group=x", 400, "is not a group of settings"),
         ("/page?url=javascript:alert(1)", 400, ""),
         ("/page?url=http://127.0.0.1:1/x", 400, "is not registered"),
         ("/page", 400, "names no URL"),
@@ -189,7 +197,7 @@ def test_forms_do_what_the_commands_do(crawled: Site, recrawl: Recrawl, visitor:
     assert settings()["paused"] is False
 
     seen = visitor.send("/domains/set", name=name, budget_per_day="120", target_freshness="95%")
-    assert "no limit -> 120" in seen.words
+    assert "no limit -> 120" in seen.words, seen.words
     assert re.search(r"Freshness target: .* -> 95", seen.words)
     assert (
         "nothing was changed"
@@ -206,7 +214,7 @@ def test_forms_do_what_the_commands_do(crawled: Site, recrawl: Recrawl, visitor:
     assert isinstance(kept, dict)
     assert (kept["budget_per_day"], kept["target_freshness"]) == (None, None)
     for wrong in ("-1", "1.5", "many", "99999999999999999999", "٣"):
-        seen = visitor.send("/domains/set", name=name, budget_per_day=wrong, back=f"/domain?name={name}")
+        seen = visitor.send("/domains/set", name=name, budget_per_day=wrong)
         assert "is not a whole number" in seen.words
     assert "is not a share" in visitor.send("/domains/set", name=name, target_freshness="120%").words
 
@@ -255,43 +263,81 @@ def test_rule_can_be_previewed_added_and_removed(crawled: Site, recrawl: Recrawl
     assert "With this rule, 1 more block is compared" in preview.words
 
 
+def typed_in(text: str) -> dict[str, str]:
+    """Return the values in the form of settings."""
+    fields = re.findall(r'<input type="text" id="set-[^"]*" name="([^"]*)" value="([^"]*)"', text)
+    fields += re.findall(r'<textarea id="set-[^"]*" name="([^"]*)"[^>]*>\n(.*?)</textarea>', text, re.DOTALL)
+    for name, options in re.findall(r'<select id="set-[^"]*" name="([^"]*)"[^>]*>(.*?)</select>', text, re.DOTALL):
+        fields += [(name, value) for value in re.findall(r'value="([^"]*)" selected', options)]
+    return {name: html.unescape(value) for name, value in fields}
+
+
+def test_groups_contain_each_setting_once() -> None:
+    names = [name for _, group in GROUPS.values() for name in group]
+    assert sorted(names) == sorted(BY_NAME)
+
+
 def test_each_setting_can_be_changed_and_reset(visitor: Visitor, registered: str, recrawl: Recrawl) -> None:
-    name = registered
+    def stored() -> dict[str, object]:
+        return dict(recrawl("domains", "show", registered, "--json").json["settings"])
 
-    def shown() -> dict[str, object]:
-        return dict(recrawl("domains", "show", name, "--json").json["settings"])
+    def form(group: str) -> dict[str, str]:
+        return typed_in(visitor.get(f"/domain?name={registered}&tab=settings&group={group}").text)
 
-    usual = shown()
-    for setting, value, said in (
-        ("max_depth", "4", "4"),
-        ("render", "never", "never"),
-        ("exclude", "/private/\n/old/", "/private/"),
-        ("weight", "2.5", "2.5"),
-        ("cookies", "yes", "Cookies"),
-        ("bytes_per_day", "500MB", "500 MB"),
-    ):
-        seen = visitor.send("/domains/set-one", name=name, setting=setting, value=value)
-        assert said in seen.words, setting
-        assert " -> " in seen.words, setting
-    now = shown()
+    usual, before = stored(), {group: form(group) for group in GROUPS}
+    assert {name for fields in before.values() for name in fields} == set(BY_NAME)
+    edits = {
+        "budget": {"bytes_per_day": "500MB", "weight": "2.5", "max_age": "3d", "revisit": "fixed 7d"},
+        "politeness": {"delay": "1.5", "hours": "22:00-06:00"},
+        "scope": {"exclude": "/private/\n/old/", "max_depth": "4", "render": "never", "seeds": "/one\n/two"},
+        "access": {"cookies": "yes"},
+        "importance": {"boost": "/news/", "order": "mixed"},
+        "retention": {"keep_daily": "36h", "quota": "2GB"},
+    }
+    for group, edit in edits.items():
+        seen = visitor.send("/domains/set", name=registered, group=group, **form(group) | edit)
+        assert seen.status == 200, seen.words
+        assert " -> " in seen.words, group
+        kept = form(group)
+        assert {name: kept[name] for name in edit} == edit | {
+            name: text
+            for name, text in (("delay", "1.5s"), ("seeds", "http://docs.example.com/one\nhttp://docs.example.com/two"))
+            if name in edit
+        }
+        again = visitor.send("/domains/set", name=registered, group=group, **kept)
+        assert "nothing was changed" in again.words, group
+    now = stored()
     assert (now["max_depth"], now["render"], now["exclude"]) == (4, "never", ["/private/", "/old/"])
-    for setting in ("max_depth", "render", "exclude", "weight", "cookies", "bytes_per_day"):
-        visitor.send("/domains/set-one", name=name, setting=setting, value="")
-    assert shown() == usual
+    for group, edit in edits.items():
+        seen = visitor.send("/domains/set", name=registered, group=group, **form(group) | dict.fromkeys(edit, ""))
+        assert seen.status == 200, seen.words
+    assert stored() == usual
 
 
-def test_invalid_setting_is_rejected(visitor: Visitor, registered: str) -> None:
+def test_rejected_settings_are_shown_again_with_the_problem_next_to_the_field(
+    visitor: Visitor, registered: str, recrawl: Recrawl
+) -> None:
+    before = recrawl("domains", "show", registered, "--json").json
     cases = [
-        ("max_depth", "-1", "not a whole number"),
+        ("max_depth", "-1", "is not a whole number"),
         ("cookies", "perhaps", "neither yes nor no"),
         ("weight", "heavy", "is not a number"),
-        ("render", "sometimes", "sometimes"),
-        ("no_such", "1", "choose a setting"),
-        ("", "", "choose a setting"),
+        ("render", "sometimes", "not one of auto, always, never"),
+        ("include", "docs", "must begin with"),
     ]
-    for setting, value, why in cases:
-        seen = visitor.send("/domains/set-one", name=registered, setting=setting, value=value)
+    for name, value, why in cases:
+        group = next(key for key, (_, names) in GROUPS.items() if name in names)
+        others = {"language": "de"} if group == "scope" else {}
+        seen = visitor.send("/domains/set", name=registered, group=group, **{name: value}, **others)
+        assert seen.status == 400, name
         assert why in seen.words
+        assert typed_in(seen.text).items() >= (({name: value} | others).items()), name
+        assert re.search(rf'<div class="setting bad"><label for="set-{name}"', seen.text) or name == "include", name
+    both = visitor.send("/domains/set", name=registered, group="budget", target_freshness="95%", max_age="3d")
+    assert both.status == 400
+    assert "A domain has only one target" in both.words
+    assert typed_in(both.text)["target_freshness"] == "95%"
+    assert recrawl("domains", "show", registered, "--json").json == before
 
 
 def test_domain_is_removed_once_its_name_is_typed(visitor: Visitor, crawled: Site) -> None:
@@ -305,7 +351,7 @@ def test_domain_is_removed_once_its_name_is_typed(visitor: Visitor, crawled: Sit
     assert "No domains yet" in seen.words
 
 
-def test_home_page_lists_undelivered_notifications_with_reason(
+def test_overview_lists_undelivered_notifications_with_reason(
     crawled: Site, recrawl: Recrawl, visitor: Visitor, database_url: str
 ) -> None:
     assert "Undelivered notifications" not in visitor.get("/").words
@@ -314,7 +360,7 @@ def test_home_page_lists_undelivered_notifications_with_reason(
     edited(crawled, recrawl)
 
     words = visitor.get("/").words
-    said = words.partition("Undelivered notifications ")[2].partition("Add a domain")[0]
+    said = words.partition("Undelivered notifications ")[2].partition("1 domain")[0]
     assert said.startswith("Subscription 1 ( http://127.0.0.1:9/hook ): ")
     assert "waiting. 1 failure in a row: it cannot be reached" in said
     assert "Next attempt" in said

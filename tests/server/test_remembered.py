@@ -39,8 +39,9 @@ async def test_values_expire_and_can_be_invalidated() -> None:
     work = Work(seconds=1e6)
     kept: TimedCache[int] = TimedCache(clock=lambda: work.now)
     assert await kept.get("a", work) == 1
-    kept.invalidate("a")
-    kept.invalidate("never there")
+    kept.invalidate("never there".__eq__)
+    assert await kept.get("a", work) == 1
+    kept.invalidate("a".__eq__)
     assert await kept.get("a", work) == 2
     work.now += MAX_LIFETIME_SECONDS
     assert await kept.get("a", work) == 3

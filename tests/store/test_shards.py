@@ -42,6 +42,8 @@ EXCEPTIONS = {
     ("domain_rows.py", "WRITE_INBOX_CURSOR"): "by the id of a letter that was read from the domain's inbox before",
     ("frontier/selection.py", "END_REPRICING"): "the same",
     ("report/checks.py", "FEED"): "db check: the places of the feed against the events of all domains",
+    ("report/gauges.py", "DATABASE"): "the system page counts the pages of all domains",
+    ("report/page_list.py", "FOUND_URLS"): "a search in all domains, for two seconds at most",
     ("report/gauges.py", "CALIBRATION"): "metrics, of all domains together; once a minute at most",
     ("report/expressions.py", "HOLDERS"): "whose leases a worker that starts again frees; at its start",
 }

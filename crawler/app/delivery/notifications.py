@@ -1,11 +1,14 @@
 """Subscriptions to changes, the delivery of due notifications, and dead letters."""
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from crawler.app.database import AppDatabase
 from crawler.app.registration import get_domain
@@ -138,7 +141,7 @@ async def change_subscription(
         secret=before.secret or None,
         allow_private=before.allow_private,
     )
-    request = replace(request, **changes)
+    request = dataclasses.replace(request, **changes)
     domain = await get_domain(db, request.domain) if request.domain is not None else None
     await subscriptions.change_subscription(db, number, _parse_request(request, domain, db.settings, before), at=at)
     return await find_subscription(db, number)

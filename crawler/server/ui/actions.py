@@ -4,22 +4,22 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
 
-from crawler.app import domains, rules
+from crawler.app import domains, page_list, rules
 from crawler.app.blocks import BlockPickRequest, PickAction, make_pick_rule
 from crawler.app.database import AppDatabase
 from crawler.app.domains import Domain
 from crawler.app.registration import get_domain, parse_typed_url
-from crawler.app.revisits import Url, recrawl, try_to_recrawl
-from crawler.app.settings import BY_NAME, SettingKind, SettingsPatch, get_option_name, parse_field
+from crawler.app.revisits import RefreshResult, Url, recrawl, try_to_recrawl
+from crawler.app.settings import BY_NAME, SettingsPatch
 from crawler.app.status import format_wait
 from crawler.errors import BadInput
-from crawler.format.domain_settings import format_changed_settings, format_rule
+from crawler.format.domain_settings import format_rule
+from crawler.format.values import format_count
+from crawler.server.ui.fields import parse_value
 from crawler.server.ui.links import SERVER_LINKS
 
-# The settings that both forms "Add a domain" and "Budget and freshness target" may set.
-TARGET_SETTINGS = ("budget_per_day", "target_freshness", "max_age", "bytes_per_day")
+TARGET_SETTINGS = ("budget_per_day", "target_freshness", "max_age", "bytes_per_day")  # of the form "Add a domain"
 MAX_DIGITS = 10
 
 
@@ -47,7 +47,7 @@ async def add_domain(db: AppDatabase, form: Form, at: datetime) -> Outcome:
     address = form.get("url", "").strip()
     if not address:
         raise BadInput("enter a web address, such as https://docs.example.com")
-    values = _parse_settings({name: form[name] for name in TARGET_SETTINGS if name in form})
+    values = {name: parse_value(BY_NAME[name], form[name]) for name in TARGET_SETTINGS if form.get(name, "").strip()}
     if form.get("allow_private"):
         values["allow_private"] = True
     (added,) = await domains.add_domains(db, [address], SettingsPatch(values), at=at)
@@ -58,40 +58,13 @@ async def add_domain(db: AppDatabase, form: Form, at: datetime) -> Outcome:
     return Outcome(f"{name} is registered; {then}.{warning}", domain, is_well=not added.warning, run_url=run_url)
 
 
-async def set_domain(db: AppDatabase, form: Form, at: datetime) -> Outcome:
-    """Set a domain's budgets and targets as typed; an empty field restores the default. Raises BadInput."""
-    domain = await find_domain(db, form.get("name", ""))
-    return await _change_settings(db, domain, {name: form[name] for name in TARGET_SETTINGS if name in form}, at=at)
-
-
-async def set_setting(db: AppDatabase, form: Form, at: datetime) -> Outcome:
-    """Set one setting as typed; an empty value restores the default. Raises BadInput."""
-    domain = await find_domain(db, form.get("name", ""))
-    name = form.get("setting", "")
-    if name not in BY_NAME:
-        raise BadInput("choose a setting")
-    return await _change_settings(db, domain, {name: form.get("value", "")}, at=at)
-
-
-async def _change_settings(db: AppDatabase, before: Domain, typed: Mapping[str, str], *, at: datetime) -> Outcome:
-    """Change settings of a domain, given by name as typed, and report the old and new values."""
-    patch = SettingsPatch(_parse_settings(typed))
-    unset = [get_option_name(BY_NAME[name]) for name, text in typed.items() if not text.strip()]
-    after = await domains.change_settings(db, before, patch, unset=unset, at=at)
-    changes = format_changed_settings(before.settings, after.settings)
-    if not changes:
-        return Outcome(f"{after.authority} already has these settings; nothing was changed.", after)
-    then = "The next plan, within the hour, reschedules its visits."
-    return Outcome(f"{after.authority} was changed. {'; '.join(changes)}. {then}", after)
-
-
 async def remove_domain(db: AppDatabase, form: Form, _at: datetime) -> Outcome:
     """Remove a domain if its name was typed as confirmation. Raises BadInput."""
     domain = await find_domain(db, form.get("name", ""))
     if form.get("confirmed", "").strip().casefold() != domain.authority:
         raise BadInput(f"{domain.authority} was not removed: type its name to confirm that you want to delete its data")
     await domains.remove_domains(db, [domain.authority])
-    return Outcome(f"{domain.authority} was removed.", domain, next_page=SERVER_LINKS.home())
+    return Outcome(f"{domain.authority} was removed.", domain, next_page=SERVER_LINKS.domains())
 
 
 async def set_paused(db: AppDatabase, form: Form, _at: datetime, *, paused: bool) -> Outcome:
@@ -104,14 +77,42 @@ async def set_paused(db: AppDatabase, form: Form, _at: datetime, *, paused: bool
 async def refresh(db: AppDatabase, form: Form, _at: datetime) -> Outcome:
     """Make the pages of a path due now. Raises BadInput."""
     domain = await find_domain(db, form.get("name", ""))
-    refreshed = await recrawl(db, domain.authority, path=form.get("what", ""))
-    what = f"{refreshed.subject} due now"
-    then = f"no local stack is running, so run {refreshed.command} or recrawl up"
-    if refreshed.wait is not None and refreshed.wait.reason.is_obstacle:
-        then = f"they have to wait: {domain.authority} {format_wait(refreshed.wait, domain, now=datetime.now(UTC))}"
-    elif refreshed.run_url:
+    requested = await recrawl(db, domain.authority, path=form.get("what", ""))
+    return _describe_recrawl(requested, f"{requested.subject} due now", get_previous_page(form))
+
+
+async def act_on_pages(db: AppDatabase, form: Form, at: datetime) -> Outcome:
+    """Recrawl, boost, exclude or no longer revisit the selected pages of a domain. Raises BadInput."""
+    domain, urls = await find_domain(db, form.get("name", "")), form.get("url", "").splitlines()
+    back = get_previous_page(form)
+    match form.get("action", ""):
+        case "recrawl":
+            requested = await page_list.recrawl_pages(db, domain, urls, at=at)
+            return _describe_recrawl(requested, f"{format_count(requested.pages, 'page')} due now", back)
+        case "boost":
+            changed = await page_list.boost_pages(db, domain, urls, at=at)
+            done = f"{page_list.BOOST_WEIGHT:g} times as important, by rules"
+        case "once":
+            changed = await page_list.stop_revisits(db, domain, urls, at=at)
+            done = "revisited only on request, by rules"
+        case "exclude":
+            changed = await page_list.exclude_pages(db, domain, urls, at=at)
+            done = "excluded; the next crawl run applies this"
+        case _:
+            raise BadInput("choose an action for the selected pages")
+    verb = "is" if len(urls) == 1 else "are"
+    return Outcome(f"{format_count(len(urls), 'page')} {verb} now {done}.", changed, next_page=back)
+
+
+def _describe_recrawl(requested: RefreshResult, what: str, back: str) -> Outcome:
+    """Return the outcome of requested visits: what is due, and what happens to it."""
+    domain, wait = requested.domain, requested.wait
+    then = f"no local stack is running, so run {requested.command} or recrawl up"
+    if wait is not None and wait.reason.is_obstacle:
+        then = f"they have to wait: {domain.authority} {format_wait(wait, domain, now=datetime.now(UTC))}"
+    elif requested.run_url:
         then = "the local stack fetches them"
-    return Outcome(f"{what}; {then}.", domain, run_url=refreshed.run_url, next_page=get_previous_page(form))
+    return Outcome(f"{what}; {then}.", domain, run_url=requested.run_url, next_page=back)
 
 
 async def make_rule(db: AppDatabase, form: Form, at: datetime) -> Outcome:
@@ -127,17 +128,17 @@ async def remove_rule(db: AppDatabase, form: Form, at: datetime) -> Outcome:
     """Remove a rule. Raises BadInput."""
     domain, pattern = await find_domain(db, form.get("name", "")), form.get("pattern", "")
     changed = await rules.remove_rule(db, domain, pattern, at=at)
-    return Outcome(f"The rule for {pattern} was removed.", changed)
+    next_page = SERVER_LINKS.domain(domain.authority, tab="rules")
+    return Outcome(f"The rule for {pattern} was removed.", changed, next_page=next_page)
 
 
 FORMS: dict[str, Action] = {
     "/domains/add": add_domain,
-    "/domains/set": set_domain,
-    "/domains/set-one": set_setting,
     "/domains/remove": remove_domain,
     "/domains/pause": partial(set_paused, paused=True),
     "/domains/resume": partial(set_paused, paused=False),
     "/refresh": refresh,
+    "/pages/act": act_on_pages,
     "/rules/add": make_rule,
     "/rules/remove": remove_rule,
 }
@@ -180,15 +181,3 @@ def parse_block_pick(form: Form) -> BlockPickRequest:
 def parse_number(typed: str) -> int:
     """Return the number that a URL parameter contains, or 0 for anything else."""
     return int(typed) if typed.isascii() and typed.isdigit() and len(typed) <= MAX_DIGITS else 0
-
-
-def _parse_settings(typed: Mapping[str, str]) -> dict[str, Any]:
-    """Return the typed settings by name, without the empty ones. Raises BadInput."""
-    values: dict[str, Any] = {}
-    for name, text in typed.items():
-        setting, lines = BY_NAME[name], text.strip().splitlines()
-        if setting.kind is SettingKind.TEXTS and lines:
-            values[name] = tuple(parse_field(setting, line.strip()) for line in lines if line.strip())
-        elif lines:
-            values[name] = parse_field(setting, text.strip())
-    return values

@@ -10,7 +10,7 @@ from crawler.app.registration import parse_typed_url
 from crawler.errors import BadInput
 from crawler.format.kinds import NEWS
 
-PAGE_SIZE = 25  # changes on one page of the list
+PAGE_SIZE = 12  # changes on one page of the list
 MAX_VERSIONS = 50  # versions of a page that are shown at once
 # The periods of the list of changes, by their values in the URL.
 SPANS = {

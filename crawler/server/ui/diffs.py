@@ -19,14 +19,14 @@ def marked(runs: Sequence[WordRun], *, without: str = "") -> Markup:
     return Markup("").join(HTML[run.kind].format(sanitize_text(run.text)) for run in shown)
 
 
-def short_runs(edit: BlockChange) -> tuple[WordRun, ...]:
+def short_runs(edit: BlockChange, *, context_chars: int = 120, max_chars: int = 600) -> tuple[WordRun, ...]:
     """Return a changed block for a list, without the words that are far from any change."""
     was, now = edit.before or "", edit.after or ""
     runs = list(diff_words(was, now, kind=edit.part))
     if min(len(was), len(now)) >= EVENT_BLOCK_CHARS:  # both were truncated, and not at the same word
         while len(runs) > 2 and runs[-1].kind is not RunKind.KEPT:
             runs.pop()
-    return shorten_runs(runs, context_chars=120, max_chars=600)
+    return shorten_runs(runs, context_chars=context_chars, max_chars=max_chars)
 
 
 def count_ignored(diff: PageDiff) -> int:

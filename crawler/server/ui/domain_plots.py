@@ -1,14 +1,9 @@
-"""The texts and plots about a domain: freshness, likely stale pages, freshness by budget, and traffic."""
+"""The plots about a domain: freshness, likely stale pages, freshness by budget, and traffic."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from crawler.app.overview import TRAFFIC_HOURS, DomainCard, DomainFacts, Forecast, TrafficHour
-from crawler.app.settings import SETTINGS, SettingKind, get_option_name
-from crawler.app.status import format_wait
-from crawler.format.domain_settings import format_opening, format_rule, format_settings
-from crawler.format.lists import format_lists
-from crawler.format.trust import format_trust
+from crawler.app.overview import TRAFFIC_HOURS, Forecast, FreshnessFacts, TrafficHour
 from crawler.format.values import format_share
 from crawler.server.ui.links import UiLinks
 from crawler.server.ui.plots import Dot, Line, Plot
@@ -17,33 +12,20 @@ HOUR = 3600.0  # seconds
 MIN_HIGH = 5.0  # percent; the axis of staleness reaches at least this value, so that small probabilities look small
 
 
-def describe_domain(facts: DomainFacts) -> dict[str, object]:
-    """Return the texts about a domain: why it waits, its crawl hours, validators, lists, settings and rules."""
-    domain = facts.domain
-    return {
-        "waits": format_wait(facts.wait, domain, now=facts.at),
-        "opening": format_opening(domain, at=facts.at),
-        "validators": format_trust(facts.trust),
-        "lists": format_lists(facts.lists),
-        "settings": [(name, value) for name, value in format_settings(domain.settings) if value],
-        "rules": [(rule.pattern, format_rule(rule)) for rule in domain.settings.rules],
-    }
-
-
-def build_freshness_plot(card: DomainCard) -> Plot:
+def build_freshness_plot(facts: FreshnessFacts) -> Plot:
     """Plot freshness over time with the target; a dot at the end shows the freshness that recent audits found."""
     points = tuple(
         Dot(each.at.timestamp(), percent, label=f"{each.at.astimezone(UTC):%Y-%m-%d %H:%M}: {percent:.1f}% fresh")
-        for each in card.past
+        for each in facts.past
         if each.freshness is not None
         for percent in [100 * each.freshness]
     )
     lines = [Line("estimated freshness", points)]
-    target = card.report.target_freshness
+    target = facts.report.target_freshness
     if target is not None and points:
         ends = (Dot(points[0].x, 100 * target), Dot(points[-1].x, 100 * target))
         lines.append(Line("target", ends, style="target"))
-    audited = card.calibration.audits.found_fresh
+    audited = facts.calibration.audits.found_fresh
     if audited is not None and points:
         dot = Dot(points[-1].x, 100 * audited, label=f"audits found {100 * audited:.1f}% fresh")
         lines.append(Line("freshness found by audits", (dot,), style="found", joined=False))
@@ -60,7 +42,7 @@ def build_freshness_plot(card: DomainCard) -> Plot:
     )
 
 
-def build_staleness_plot(facts: DomainFacts, links: UiLinks) -> Plot:
+def build_staleness_plot(facts: FreshnessFacts, links: UiLinks) -> Plot:
     """Plot the probability that a page is stale over its importance; the pages at the top right matter most."""
     dots = tuple(
         Dot(
@@ -123,14 +105,3 @@ def build_traffic_plot(hours: Sequence[TrafficHour], *, until: datetime) -> Plot
         has_times=True,
         x_range=(until.timestamp() - TRAFFIC_HOURS * HOUR, until.timestamp()),
     )
-
-
-VALUE_HINTS = {SettingKind.FLAG: "yes or no", SettingKind.TEXTS: "one per line"}
-FORM_SETTINGS = tuple(  # in the form "Change a setting": the setting, its title, and the format of its value
-    (
-        each,
-        f"{each.label} ({get_option_name(each)})",
-        VALUE_HINTS.get(each.kind, each.option.partition(" ")[2].lower()),
-    )
-    for each in SETTINGS
-)

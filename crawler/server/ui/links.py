@@ -1,5 +1,6 @@
 """Links between the pages of the web UI: paths on the server, or names of static files."""
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -20,12 +21,18 @@ class UiLinks:
         return self.file_urls is not None
 
     def home(self) -> str:
-        """Return the link to the list of domains."""
+        """Return the link to the overview."""
         return "index.html" if self.are_files else "/"
 
-    def domain(self, name: str) -> str:
-        """Return the link to one domain."""
-        return f"domain-{_make_slug(name)}.html" if self.are_files else f"/domain?{urlencode({'name': name})}"
+    def domains(self, **parameters: object) -> str:
+        """Return the link to the list of domains. parameters: its filter and order, without empty ones."""
+        return "index.html" if self.are_files else _add_query("/domains", parameters)
+
+    def domain(self, name: str, *, tab: str = "", **parameters: object) -> str:
+        """Return the link to a part of the page of a domain. parameters: of the part, without empty ones."""
+        if self.are_files:
+            return f"domain-{_make_slug(name)}.html{'#' if tab else ''}{tab}"
+        return _add_query("/domain", {"name": name, "tab": tab, **parameters})
 
     def page(self, url: str, **parameters: str) -> str:
         """Return the link to one page of a domain; empty if it has no file."""
@@ -33,10 +40,13 @@ class UiLinks:
             return f"page-{_make_slug(url)}.html" if url in self.file_urls else ""
         return f"/page?{urlencode({'url': url, **parameters})}"
 
-    def changes(self, **parameters: str) -> str:
+    def changes(self, **parameters: object) -> str:
         """Return the link to the list of changes. parameters: the filter, by the names of its form fields."""
-        query = urlencode({name: value for name, value in parameters.items() if value})
-        return "changes.html" if self.are_files else f"/changes{'?' if query else ''}{query}"
+        return "changes.html" if self.are_files else _add_query("/changes", parameters)
+
+    def search(self, words: str) -> str:
+        """Return the link to the pages that contain these words."""
+        return _add_query("/search", {"q": words})
 
 
 SERVER_LINKS = UiLinks()
@@ -45,6 +55,12 @@ SERVER_LINKS = UiLinks()
 def build_history_url(origin: str, url: Url, **parameters: str) -> str:
     """Return the address of a page's history in the web UI at this origin. parameters: of `/page`, such as `to`."""
     return origin + SERVER_LINKS.page(url, **parameters)
+
+
+def _add_query(path: str, parameters: Mapping[str, object]) -> str:
+    """Return a path with the parameters that are not empty; a list gives a parameter for each of its values."""
+    query = urlencode({name: value for name, value in parameters.items() if value}, doseq=True)
+    return f"{path}?{query}" if query else path
 
 
 def _make_slug(text: str) -> str:

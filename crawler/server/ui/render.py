@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from crawler.app.blocks import BlockFacts, PickAction
-from crawler.app.changes import EventKind, FeedItem
-from crawler.app.overview import WINDOW, DomainFacts, HomeFacts, UncountedCard
+from crawler.app.changes import FeedItem
+from crawler.app.overview import DomainHead, DomainList, DomainOrder
+from crawler.app.search import SearchFacts
+from crawler.app.system import SystemFacts
 from crawler.app.try_page import Domain, MaskReason, TryResult, list_blocks, list_differences
-from crawler.format.reports import BUDGET_SOURCES
-from crawler.server.ui import domain_plots
 from crawler.server.ui.change_and_url_pages import ChangeFacts, UrlFacts
+from crawler.server.ui.domain_tabs import Tab, describe_head
 from crawler.server.ui.links import SERVER_LINKS, UiLinks
 from crawler.server.ui.templating import get_environment, read_style
 
@@ -38,58 +39,66 @@ class Viewer:
 ANONYMOUS = Viewer()
 
 
-def render_home_page(
-    facts: HomeFacts, items: Sequence[FeedItem], *, links: UiLinks = SERVER_LINKS, viewer: Viewer = ANONYMOUS
-) -> str:
-    """Render the list of domains with the recent changes."""
-    build_plot = domain_plots.build_freshness_plot
-    return _render("home.html", links, viewer, facts=facts, items=items, window=WINDOW, freshness_plot=build_plot)
-
-
-def render_domain_page(
-    facts: DomainFacts,
+def render_overview_page(
+    facts: DomainList,
     items: Sequence[FeedItem],
     *,
     links: UiLinks = SERVER_LINKS,
     viewer: Viewer = ANONYMOUS,
-    now: datetime | None = None,
+    **context: object,
 ) -> str:
-    """Render the page of a domain. now: the time of the request; None if the facts were read at that time."""
-    hours = [each.traffic for each in facts.hours]
-    return _render(
-        "domain.html",
-        links,
-        viewer,
-        facts=facts,
-        words=domain_plots.describe_domain(facts),
-        freshness=domain_plots.build_freshness_plot(facts.card),
-        now=max(now or facts.at, facts.at),
-        items=items,
-        staleness=domain_plots.build_staleness_plot(facts, links),
-        budget=domain_plots.build_budget_plot(facts.forecast) if facts.forecast else None,
-        sources=BUDGET_SOURCES,
-        offered=domain_plots.FORM_SETTINGS,
-        traffic=domain_plots.build_traffic_plot(hours, until=facts.at) if hours else None,
-    )
+    """Render the overview. context: on the server, health, undelivered notifications and the number of new changes."""
+    return render("overview.html", links, viewer, facts=facts, items=items, orders=DOMAIN_ORDERS, **context)
 
 
-def render_uncounted_page(card: UncountedCard, items: Sequence[FeedItem], *, viewer: Viewer, now: datetime) -> str:
-    """Render the page of a large domain whose pages are being counted for the first time."""
-    return _render("uncounted.html", SERVER_LINKS, viewer, card=card, items=items, now=now)
+DOMAIN_ORDERS = {
+    DomainOrder.NAME: "Domain",
+    DomainOrder.FRESHNESS: "Freshness",
+    DomainOrder.PAGES: "Pages",
+    DomainOrder.CHANGES: "Changes in 24 hours",
+    DomainOrder.BUDGET: "Budget used today",
+    DomainOrder.NEXT_VISIT: "Next visit",
+}
+
+
+def render_domains_page(facts: DomainList, *, viewer: Viewer) -> str:
+    """Render the list of domains."""
+    return render("domains.html", SERVER_LINKS, viewer, facts=facts, orders=DOMAIN_ORDERS)
+
+
+def render_domain_page(
+    head: DomainHead,
+    tabs: Sequence[Tab],
+    *,
+    links: UiLinks = SERVER_LINKS,
+    viewer: Viewer = ANONYMOUS,
+    **context: object,
+) -> str:
+    """Render parts of the page of a domain: one on the server, several in a file. context: the values of the parts."""
+    return render("domain.html", links, viewer, head=head, words=describe_head(head), tabs=tabs, **context)
 
 
 def render_changes_page(
-    facts: ChangeFacts, *, links: UiLinks = SERVER_LINKS, viewer: Viewer = ANONYMOUS, feed: str = ""
+    facts: ChangeFacts,
+    *,
+    links: UiLinks = SERVER_LINKS,
+    viewer: Viewer = ANONYMOUS,
+    feed: str = "",
+    read_until: int | None = None,
 ) -> str:
-    """Render the list of changes. feed: the address of the Atom feed of these changes; empty for none."""
-    return _render("changes.html", links, viewer, facts=facts, kinds=list(EventKind), feed=feed)
+    """Render the list of changes.
+
+    feed: the address of the Atom feed of these changes; empty for none.  read_until: the position of the last change
+    that this browser marked as read; None for no marks.
+    """
+    return render("changes.html", links, viewer, facts=facts, feed=feed, read_until=read_until)
 
 
 def render_url_page(
     facts: UrlFacts, *, links: UiLinks = SERVER_LINKS, viewer: Viewer = ANONYMOUS, is_beside: bool = False
 ) -> str:
     """Render the page about one URL. is_beside: whether to show the compared versions side by side."""
-    return _render("page.html", links, viewer, facts=facts, is_beside=is_beside)
+    return render("page.html", links, viewer, facts=facts, is_beside=is_beside)
 
 
 PICK_LABELS = {
@@ -101,7 +110,7 @@ PICK_LABELS = {
 
 def render_blocks_page(facts: BlockFacts, *, viewer: Viewer) -> str:
     """Render the blocks of a page; the user can pick one to ignore or watch."""
-    return _render("blocks.html", SERVER_LINKS, viewer, facts=facts, actions=PICK_LABELS)
+    return render("blocks.html", SERVER_LINKS, viewer, facts=facts, actions=PICK_LABELS)
 
 
 def render_try_page(seen: TryResult, domain: Domain, *, viewer: Viewer) -> str:
@@ -109,15 +118,25 @@ def render_try_page(seen: TryResult, domain: Domain, *, viewer: Viewer) -> str:
     differences = list_differences(seen)
     changes = sum(why is MaskReason.NONE for _, why in differences)
     context = {"seen": seen, "domain": domain, "blocks": list_blocks(seen), "differences": differences}
-    return _render("try.html", SERVER_LINKS, viewer, changes=changes, **context)
+    return render("try.html", SERVER_LINKS, viewer, changes=changes, **context)
+
+
+def render_search_page(facts: SearchFacts, *, viewer: Viewer) -> str:
+    """Render the results of a search."""
+    return render("search.html", SERVER_LINKS, viewer, facts=facts, words=facts.words)
+
+
+def render_system_page(facts: SystemFacts, *, viewer: Viewer, now: datetime) -> str:
+    """Render the state of the installation."""
+    return render("system.html", SERVER_LINKS, viewer, facts=facts, now=now)
 
 
 def render_problem_page(title: str, detail: str, *, viewer: Viewer = ANONYMOUS) -> str:
     """Render an error page."""
-    return _render("problem.html", SERVER_LINKS, viewer, title=title, detail=detail)
+    return render("problem.html", SERVER_LINKS, viewer, title=title, detail=detail)
 
 
-def _render(template: str, links: UiLinks, viewer: Viewer, **context: object) -> str:
+def render(template: str, links: UiLinks, viewer: Viewer, **context: object) -> str:
     """Render a template; values that all templates may need are globals of the environment."""
     inline_style = read_style() if links.are_files else ""
     return get_environment().get_template(template).render(links=links, viewer=viewer, style=inline_style, **context)

@@ -1,7 +1,8 @@
 """The template environment: filters for figures, times and untrusted texts."""
 
+import re
 from base64 import b64encode
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -10,18 +11,23 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from crawler import __version__
-from crawler.app.pages import NEVER, BlockStatus, PageLine, get_path_and_query
+from crawler.app.changes import EventKind
+from crawler.app.page_list import ListedPage
+from crawler.app.pages import NEVER, BlockStatus, PageCategory, PageLine, get_path_and_query
 from crawler.app.try_page import Change, ExplainedBlock
 from crawler.format.axes import format_tick
+from crawler.format.explanation import format_due_reason
 from crawler.format.reasons import EVIDENCE_WORDS, HTTP_PREFIX, MASK_REASON_WORDS, format_reason
 from crawler.format.reports import format_step
 from crawler.format.values import format_bytes, format_count, format_rate, format_share, format_span, sanitize_text
 from crawler.server.ui import diffs
 from crawler.server.ui.change_and_url_pages import KIND_NAMES, SPANS
+from crawler.server.ui.domain_tabs import Tab
 from crawler.server.ui.links import get_external_url
-from crawler.server.ui.plots import NARROW, WIDE, Plot, Size, compute_layout
+from crawler.server.ui.plots import NARROW, WIDE, Dot, Plot, Size, compute_layout
 from crawler.times import format_instant
 
+_BRACKETED = re.compile(r"\[([^\[\]]{1,80})\]")
 STYLE = Path(__file__).with_name("static") / "style.css"
 
 
@@ -88,6 +94,24 @@ def explain_group(page: PageLine) -> str:
     return ", ".join(filter(None, (why, status, times)))
 
 
+def format_next_visit(page: ListedPage, now: datetime) -> Markup:
+    """Return when a page in a list is visited next."""
+    is_waiting = page.due_at is None and page.category is PageCategory.UNFETCHED
+    return Markup("in order") if is_waiting else render_due(page.due_at, now)
+
+
+def render_marked_words(excerpt: str) -> Markup:
+    """Return an excerpt of the search index, whose search words are in brackets, with these words emphasized."""
+    parts = _BRACKETED.split(sanitize_text(excerpt))
+    strong = Markup("<strong>{}</strong>")
+    return Markup("").join(strong.format(part) if n % 2 else escape(part) for n, part in enumerate(parts))
+
+
+def format_dot_position(dot: Dot, plot: Plot) -> str:
+    """Return the position of a point on the x axis of a plot, for a table of its values."""
+    return f"{datetime.fromtimestamp(dot.x, UTC):%Y-%m-%d %H:%M}" if plot.has_times else f"{dot.x:,.4g}"
+
+
 def render_masked(block: ExplainedBlock) -> Markup:
     """Return the text of a block with the words that are not compared struck out."""
     rendered, end = Markup(""), 0
@@ -151,6 +175,13 @@ def get_environment() -> Environment:
         "relative_time": render_relative,
         "group_reason": explain_group,
         "masked_text": render_masked,
+        "next_page_visit": format_next_visit,
+        "due_reason": format_due_reason,
+        "longest_change": lambda blocks: max(
+            (len(side or "") for b in blocks for side in (b.before, b.after)), default=0
+        ),
+        "marked_words": render_marked_words,
+        "dot_position": format_dot_position,
     }
     env.globals |= {
         "version": __version__,
@@ -160,6 +191,8 @@ def get_environment() -> Environment:
         "periods": SPANS,
         "mask_reasons": MASK_REASON_WORDS,
         "BlockStatus": BlockStatus,
+        "all_tabs": tuple(Tab),
+        "kinds": tuple(EventKind),
     }
     return env
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         FeedItem,
         append_to_feed,
         count_changes,
+        count_unread,
         find_changed_domains,
         list_newest_changes,
         read_feed,

@@ -67,7 +67,8 @@ PAGES = f"""
            CASE WHEN c.key IS NOT NULL THEN f.url_score END AS url_score, {FRESHNESS} AS freshness,
            p.last_visit_at, p.version, (g.a + p.rate_a) / (g.b + p.rate_b) AS rate_per_day, f.due_at,
            p.status, p.reason, p.failures, p.last_good_at, u.kind AS list_kind,
-           page_category(f.state, p.version, u.kind) AS category, p.withheld_since, g.template, p.is_rendered
+           page_category(f.state, p.version, u.kind) AS category, p.withheld_since, g.template, p.is_rendered,
+           f.request_reason, p.canonical IS NOT NULL AS is_duplicate
       FROM {PAGE_TABLES}
      WHERE p.domain_id = %(domain_id)s
 """  # noqa: S608  only our own expressions are inserted

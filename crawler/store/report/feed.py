@@ -75,6 +75,14 @@ FEED_ITEMS = """
       FROM found e JOIN domain d ON d.id = e.domain_id ORDER BY {order}
 """
 COUNT = "SELECT e.change, count(*) FROM event e JOIN feed f ON f.domain_id = e.domain_id AND f.number = e.number"
+UNREAD = """
+    SELECT count(*) FROM (
+        SELECT FROM (SELECT domain_id, number FROM feed WHERE position > %(after)s
+                      ORDER BY position DESC LIMIT %(most)s) f
+         CROSS JOIN LATERAL (SELECT change FROM event e
+                              WHERE e.domain_id = f.domain_id AND e.number = f.number OFFSET 0) e
+         WHERE e.change = ANY(%(kinds)s) LIMIT %(limit)s) n
+"""
 LAST_CHANGE = f"""
     SELECT e.domain_id, e.key, 0 AS position, {EVENT} FROM event e
      WHERE e.domain_id = %(domain_id)s AND e.key = %(key)s AND e.change = 'changed' ORDER BY e.number DESC LIMIT 1
@@ -282,6 +290,12 @@ async def count_changes(db: Database, change_filter: ChangeFilter = EVERY_CHANGE
     statement = f"{COUNT} WHERE {_join_conditions(change_filter.conditions)} GROUP BY e.change"
     rows = await fetch_rows(db, statement, change_filter.values)
     return {EventKind(change): count for change, count in rows}
+
+
+async def count_unread(db: Database, *, after: int, kinds: Collection[EventKind], max_count: int) -> int:
+    """Return the number of changes of these kinds after a position, among the newest 10 * max_count of the feed."""
+    values = {"after": after, "kinds": [kind.value for kind in kinds], "most": 10 * max_count, "limit": max_count}
+    return await fetch_number(db, UNREAD, values)
 
 
 async def read_forgotten_until(db: Database, domain_id: int | None) -> int:

@@ -3,10 +3,11 @@
 from datetime import datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from crawler.store.claim import AWAKE, DUE
 from crawler.store.database import Database
-from crawler.store.rows import fetch_values
+from crawler.store.rows import fetch_rows, fetch_values
 
 MAX_DUE = 100_000  # due pages of a domain are counted up to this number
 DAYS = 7  # of the calibration
@@ -43,6 +44,31 @@ CALIBRATION = """
       FROM calibration WHERE day > (%(at)s::timestamptz AT TIME ZONE 'UTC')::date - %(days)s
      GROUP BY audit HAVING sum(visits) > 0 ORDER BY audit
 """
+
+
+DATABASE = """
+    SELECT pg_database_size(current_database()) AS size_bytes, current_setting('server_version') AS version,
+           (SELECT count(*) FROM domain) AS domains,
+           (SELECT coalesce(sum(s.tracked), 0)::bigint FROM domain_state s) AS pages
+"""
+# Of partitioned tables, all partitions together.
+LARGEST_TABLES = """
+    SELECT coalesce(i.inhparent, c.oid)::regclass::text AS name,
+           sum(pg_total_relation_size(c.oid))::bigint AS size_bytes
+      FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
+     WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace
+     GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT %(most)s
+"""
+
+
+class DatabaseSize(Struct, frozen=True):
+    """The size of the database. version: of Postgres.  pages: in any state.  tables: the largest, with their sizes."""
+
+    size_bytes: int
+    version: str
+    domains: int
+    pages: int
+    tables: tuple[tuple[str, int], ...] = ()
 
 
 class DomainGauge(Struct, frozen=True):
@@ -91,3 +117,10 @@ async def read_domain_gauges(
         values = {"at": at, "most": max_domains, "others": OTHERS, "most_due": MAX_DUE, "only": None}
         domains = await fetch_values(connection, DomainGauge, DOMAINS, values)
         return domains, await fetch_values(connection, CalibrationGauge, CALIBRATION, values | {"days": DAYS})
+
+
+async def read_database_size(db: Database, *, max_tables: int) -> DatabaseSize:
+    """Return the size of the database and of its largest tables."""
+    (size,) = await fetch_values(db, DatabaseSize, DATABASE, {})
+    tables = await fetch_rows(db, LARGEST_TABLES, {"most": max_tables})
+    return replace(size, tables=tuple((name, size_bytes) for name, size_bytes in tables))
