@@ -6,12 +6,12 @@ from sqlalchemy import CheckConstraint, Index, UniqueConstraint
 from sqlalchemy import text as sql
 
 from models import columns
-from models.columns import Table
+from models.columns import DomainTable, Table
 from models.page import PARTITIONED
 
 
 class Event(Table, table=True):
-    """A change of a page, of the site's boilerplate or of what is deferred, or a change signal.
+    """A change of a page, of the site's boilerplate or of what is deferred, a change signal, or a report of failures.
 
     number: counted per domain from 1 without gaps.  change: see EventKind in crawler/store/report/feed.py.
     """
@@ -20,7 +20,7 @@ class Event(Table, table=True):
         CheckConstraint("number >= 1", name="event_number"),
         CheckConstraint(
             "change IN ('added', 'changed', 'moved', 'gone', 'excluded', 'restored', 'template', 'deferred', 'resumed',"
-            " 'hint')",
+            " 'hint', 'failing', 'recovered')",
             name="event_change",
         ),
         Index("event_page", "domain_id", "key", "number"),
@@ -44,6 +44,18 @@ class Event(Table, table=True):
     pages: int | None = columns.integer(nullable=True, default=None)
     magnitude: float | None = columns.double(nullable=True)  # share of the page that changed, 0 to 1
     source: str | None = columns.text(nullable=True)  # for a hint: the source of the change signal
+    reason: str | None = columns.text(nullable=True)  # for a page or a domain that is failing: why
+
+
+class FailureRun(DomainTable, table=True):
+    """Failures in a row of a page, or of the whole domain if the key is empty (crawler/store/failure_runs.py).
+
+    since: the first of them.  is_reported: whether they are so many that there is an event.
+    """
+
+    key: bytes = columns.bytea(key=True)
+    since: datetime = columns.timestamptz()
+    is_reported: bool = columns.boolean()
 
 
 class Feed(Table, table=True):

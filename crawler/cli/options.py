@@ -49,10 +49,11 @@ DomainName = Annotated[str, argument("DOMAIN", "A registered domain, or any URL 
 DomainOrAll = Annotated[str | None, argument("DOMAIN", "One domain. Default: all domains.")]
 DomainNames = Annotated[list[str], argument("DOMAIN", "Registered domains, or any URLs of them.")]
 Top = Annotated[int, option("N", "Maximum number of rows.", min=1, max=1_000_000)]
-KINDS = "added, changed, moved, gone, excluded, restored, template, deferred, resumed, hint"
+KINDS = "added, changed, moved, gone, excluded, restored, template, deferred, resumed, hint, failing, recovered"
 KINDS_HELP = (
     f"Kinds of changes, separated by commas: {KINDS}. template: a change of a block that nearly all pages of a site "
-    "share; deferred, resumed: pages of a crawler trap; hint: a change signal that no visit has confirmed."
+    "share; deferred, resumed: pages of a crawler trap; hint: a change signal that no visit has confirmed; failing, "
+    "recovered: a page or a domain does not respond, or responds again."
 )
 Kinds = Annotated[str | None, option("KINDS", f"{KINDS_HELP} Default: all except added and hint.")]
 

@@ -89,6 +89,8 @@ class DomainSettings(Struct, frozen=True):
     keep_visits: timedelta | None = timedelta(days=730)
     keep_changes: timedelta | None = timedelta(days=730)
     quota: int | None = None
+    failing_visits: int = 3
+    failing_time: timedelta = timedelta(hours=6)
     rules: tuple["PageRule", ...] = ()
 
     def __post_init__(self) -> None:
@@ -469,6 +471,24 @@ TABLE = {
         "oldest versions are deleted, but never those of the newest version of a page. Checked every hour and after "
         "`recrawl crawl`.",
         label="Storage quota",
+        is_crawl_option=False,
+    ),
+    "failing_visits": Setting(
+        SettingKind.COUNT,
+        "--failing-visits N",
+        "Report a page as failing after N failed visits in a row, and the domain after N suspensions in a row. "
+        "Default 3.",
+        min_value=1,
+        label="Failing after",
+        phrase="{} failed visits in a row",
+        is_crawl_option=False,
+    ),
+    "failing_time": Setting(
+        SettingKind.SPAN,
+        "--failing-time SPAN",
+        "Also report a page or the domain as failing if it still fails this long after its first failure. Default 6h.",
+        label="Failing after a time",
+        phrase="{} after the first failure",
         is_crawl_option=False,
     ),
 }

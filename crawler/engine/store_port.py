@@ -132,7 +132,8 @@ class LeasedStore:
 
     async def suspend_domain(self, suspension: Suspension) -> None:
         """Suspend the domain until an instant of knowledge time."""
-        await self._retry_until_available(lambda _: claim.suspend_domain(self._db, self.lease, suspension))
+        at = self.clock.now()
+        await self._retry_until_available(lambda _: claim.suspend_domain(self._db, self.lease, suspension, at=at))
 
     async def renew(self) -> bool:
         """Renew the lease for another term, without retries; return False if the user has paused the domain."""

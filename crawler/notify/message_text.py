@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from crawler.core.alert.condition import ConditionKind
 from crawler.core.change.word_diff import WordRun, diff_words, format_runs, shorten_runs
 from crawler.core.page.block import BlockKind
+from crawler.format.reasons import format_reason
 from crawler.store.report import EventKind
 
 Content = Mapping[str, Any]  # a change, as returned by payload.build_content
@@ -30,6 +31,8 @@ KIND_PHRASES = {
     EventKind.DEFERRED: ("Similar pages deferred", "deferred"),
     EventKind.RESUMED: ("Similar pages resumed", "resumed"),
     EventKind.HINT: ("Change signal", "reported as changed"),
+    EventKind.FAILING: ("Failing", "failing"),
+    EventKind.RECOVERED: ("Recovered", "recovered"),
 }
 # The forms that chat services read as mentions or as links with another text; crawled text must produce neither.
 # Sources: docs.slack.dev, "Formatting text for app surfaces"; docs.mattermost.com, "Mention people"; the message
@@ -56,7 +59,8 @@ def format_headline(changes: Sequence[Content]) -> str:
     if not changes:
         return "recrawl: test message"
     if len(changes) == 1:
-        return f"{describe_change(changes[0])}: {format_title(changes[0])} ({changes[0]['domain']})"
+        domain = "" if is_about_domain(changes[0]) else f" ({changes[0]['domain']})"
+        return f"{describe_change(changes[0])}: {format_title(changes[0])}{domain}"
     domains = list(dict.fromkeys(str(change["domain"]) for change in changes))
     where = domains[0] if len(domains) == 1 else f"{domains[0]} and {len(domains) - 1} more"
     counts = Counter(EventKind(change["change"]) for change in changes)
@@ -81,12 +85,21 @@ def shorten_for_message(runs: Sequence[WordRun]) -> tuple[WordRun, ...]:
 def describe_change(change: Content) -> str:
     """Return the kind of a change in a few words."""
     condition = change.get("condition")
-    return _describe_condition(condition) if condition else KIND_PHRASES[EventKind(change["change"])][0]
+    if condition:
+        return _describe_condition(condition)
+    phrase = KIND_PHRASES[EventKind(change["change"])][0]
+    return f"Domain {phrase.lower()}" if is_about_domain(change) else phrase
+
+
+def is_about_domain(change: Content) -> bool:
+    """Return whether the whole domain is failing or has recovered, and not one page."""
+    return change["change"] in {EventKind.FAILING, EventKind.RECOVERED} and not change["version"]
 
 
 def format_title(change: Content) -> str:
     """Return the title of a page, or its path, as one line of printable characters."""
-    title = make_printable(change["title"] or "/" + str(change["url"]).partition("://")[2].partition("/")[2])
+    path = "/" + str(change["url"]).partition("://")[2].partition("/")[2]
+    title = make_printable(change["domain"] if is_about_domain(change) else change["title"] or path)
     return title if len(title) <= MAX_TITLE_CHARS else f"{title[: MAX_TITLE_CHARS - 1]}\u2026"
 
 
@@ -111,6 +124,8 @@ def _format_lines(change: Content, *, origin: str | None) -> Iterator[str]:
     yield str(change["url"])
     if change["moved_to"]:
         yield f"to {change['moved_to']}"
+    if change.get("reason"):
+        yield make_printable(format_reason(change["reason"]))
     if change["pages"]:
         yield f"on {change['pages']:,} pages"
     for edit in change["blocks"][:MAX_EDITS]:  # the words that differ: [-old-]{+new+}

@@ -12,7 +12,8 @@ SELECT f.position,
        e.pages,
        e.magnitude,
        e.blocks,
-       e.source
+       e.source,
+       e.reason
   FROM feed f
   JOIN event e ON e.domain_id = f.domain_id AND e.number = f.number
   JOIN domain d ON d.id = f.domain_id;
@@ -28,9 +29,11 @@ COMMENT ON COLUMN report_change.url IS
 COMMENT ON COLUMN report_change.change IS
     'added, changed, moved, gone, excluded (since then, by robots.txt or the scope) or restored; template: the site changed '
     'its boilerplate, reported once; deferred, resumed: unfetched pages like this one are deferred or resumed (crawler '
-    'trap); hint: a change signal says that the page has changed, which no visit has checked yet';
+    'trap); hint: a change signal says that the page has changed, which no visit has checked yet; '
+    'failing: the last visits of the page failed, or with version 0, the whole domain is suspended; recovered: it responds again';
 COMMENT ON COLUMN report_change.version IS
-    'number of the newest version of the page after the change; 0 for template, deferred and resumed';
+    'number of the newest version of the page after the change; 0 for template, deferred and resumed, and for '
+    'failing and recovered of a whole domain';
 COMMENT ON COLUMN report_change.distance_bits IS
     'SimHash distance between the two versions of the page''s own text: how many of 64 bits differ; null without text';
 COMMENT ON COLUMN report_change.appended_at IS 'when the change was appended to the feed';
@@ -42,5 +45,6 @@ COMMENT ON COLUMN report_change.magnitude IS
     'change magnitude: share of the page''s text that changed, 0 to 1; null if unknown or without a content change';
 COMMENT ON COLUMN report_change.blocks IS
     'the first 50 blocks that changed, as [part, before, after]; null if the blocks were not compared';
+COMMENT ON COLUMN report_change.reason IS 'for failing, why the last visit failed; otherwise null';
 COMMENT ON COLUMN report_change.source IS
     'for a hint, its source: feed, push, or the name given with the hint; otherwise null';

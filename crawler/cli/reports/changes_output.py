@@ -10,6 +10,7 @@ from crawler.cli.marked_text import join_parts, mark_runs, say_indented
 from crawler.cli.output import make_printable, print_json, print_json_line, remark, report_cursor_errors, say
 from crawler.cli.session import Interrupts, run_on_database
 from crawler.format.kinds import NEWS
+from crawler.format.reasons import format_reason
 from crawler.format.values import format_count, format_share, format_when
 
 TOP, TOP_JSON = 20, 1000
@@ -100,13 +101,16 @@ def show_change(item: app.FeedItem, *, now: datetime, diff: bool = False, why: b
 
 
 def _get_path(item: app.FeedItem) -> str:
-    return "/" + item.url.split("/", 3)[3] if item.change is not app.EventKind.TEMPLATE else item.domain
+    is_of_site = item.change is app.EventKind.TEMPLATE or item.is_about_domain
+    return item.domain if is_of_site else "/" + item.url.split("/", 3)[3]
 
 
 def _format_reach(item: app.FeedItem) -> str:
-    """Return which pages an event is about, if not just one."""
+    """Return which pages an event is about, if not just one, and why a page fails."""
     if item.pages is not None:
         return f"on {format_count(item.pages, 'page')}"
+    if item.reason:
+        return format_reason(item.reason)
     is_of_template = item.change in {app.EventKind.DEFERRED, app.EventKind.RESUMED}
     return f"pages like {app.derive_template(item.url)}" if is_of_template else ""
 

@@ -29,6 +29,8 @@ KIND_NAMES = {
     EventKind.DEFERRED: "deferred (crawler trap)",
     EventKind.RESUMED: "resumed (crawler trap)",
     EventKind.HINT: "hint (change signal)",
+    EventKind.FAILING: "failing",
+    EventKind.RECOVERED: "recovered",
 }
 
 

@@ -9,6 +9,7 @@ from crawler.core.budget.hours import find_opening
 from crawler.core.budget.ledger import NO_REFUND, Refund, settle_ledger
 from crawler.core.domain import Lease, RobotsCopy, Suspension
 from crawler.errors import LeaseLost
+from crawler.store import failure_runs
 from crawler.store.claim import budgets
 from crawler.store.database import Connection, Database
 from crawler.store.domain_rows import put_robots
@@ -126,11 +127,16 @@ async def save_robots(db: Database, lease: Lease, robots_copy: RobotsCopy, *, ch
             )
 
 
-async def suspend_domain(db: Database, lease: Lease, suspension: Suspension) -> None:
-    """Suspend the domain until an instant of knowledge time, or longer if it is already. Raise LeaseLost."""
+async def suspend_domain(db: Database, lease: Lease, suspension: Suspension, *, at: datetime) -> None:
+    """Suspend the domain until an instant of knowledge time, or longer if it is already. Raise LeaseLost.
+
+    If it has been suspended so often or for so long that it must be reported, this also adds the event.
+    """
     async with db.transaction() as connection:
         await fence(connection, lease)
         await write_suspension(connection, lease.domain.id, suspension)
+        for event in await failure_runs.record_suspension(connection, lease.domain, suspension, at=at):
+            await failure_runs.add_event(connection, lease.domain, event)
 
 
 async def write_suspension(connection: Connection, domain_id: int, suspension: Suspension) -> None:

@@ -17,12 +17,13 @@ from crawler.core.page.lists.url_list import ListKind
 from crawler.core.visit.state import State
 from crawler.core.visit.visit import Visit
 from crawler.store.database import Connection
+from crawler.store.failure_runs import FailureEvent
 from crawler.store.record.novelty import Deferral
 from crawler.store.rows import clean_text, copy_rows
 
 EVENT_COLUMNS = """
     domain_id int8, number int8, at timestamptz, key bytea, url text, change text, version int4, distance_bits int2,
-    parts text, blocks jsonb, pages int4, magnitude float8
+    parts text, blocks jsonb, pages int4, magnitude float8, reason text
 """
 MAX_BLOCKS = 50  # changed blocks stored with an event
 MAX_BLOCK_CHARS = 500
@@ -38,18 +39,25 @@ async def write_events(
     edit: BoilerplateEdit | None,
     deferrals: Sequence[Deferral],
     *,
+    failures: Sequence[FailureEvent],
     first_number: int,
 ) -> int:
     """Write the events of a batch, numbered from `first_number` without gaps, and return how many there are.
 
     deferrals: sections whose unfetched pages are deferred or resumed.  edit: a change of the site's boilerplate.
+    failures: of pages or of the domain, after the other events of their visits.
     """
     rows = [_build_event_row(visit) for visit in visits if _is_event(visit)]
     for deferral in deferrals:
         change = DEFERRED if deferral.is_deferred else RESUMED
-        rows.append((deferral.at, compute_page_key(deferral.url), deferral.url, change, 0, None, "", None, None, None))
+        rows.append(
+            (deferral.at, compute_page_key(deferral.url), deferral.url, change, 0, None, "", None, None, None, None)
+        )
     if edit is not None:
         rows.append(_build_template_row(domain, edit, at=max(visit.at for visit in visits)))
+    for each in failures:
+        reason = clean_text(each.reason) or None
+        rows.append((each.at, each.key, each.url, each.change, each.version, None, "", None, None, None, reason))
     numbered = ((domain.id, number, *row) for number, row in enumerate(rows, first_number))
     await copy_rows(connection, "event", EVENT_COLUMNS, numbered)
     return len(rows)
@@ -60,7 +68,7 @@ def _build_event_row(visit: Visit) -> tuple[Any, ...]:
     change = EXCLUDED if _is_exclusion(visit) else visit.reported_change.value
     number, significant = version.number if version is not None else 0, visit.verdict.significant
     blocks = _encode_sides(significant.sides) if significant else None
-    details = (visit.verdict.distance_bits, format_parts(visit), blocks, None, visit.magnitude)
+    details = (visit.verdict.distance_bits, format_parts(visit), blocks, None, visit.magnitude, None)
     return visit.at, visit.target.key, visit.target.url, change, number, *details
 
 
@@ -68,7 +76,19 @@ def _build_template_row(domain: Domain, edit: BoilerplateEdit, *, at: datetime) 
     """Return the event of a change of the boilerplate, for the root of the domain."""
     root = Url(domain.root)
     parts = " ".join(sorted({block.kind for sides in edit.blocks for block in sides if block is not None}))
-    return at, compute_page_key(root), root, TEMPLATE, 0, None, parts, _encode_sides(edit.blocks), edit.pages, None
+    return (
+        at,
+        compute_page_key(root),
+        root,
+        TEMPLATE,
+        0,
+        None,
+        parts,
+        _encode_sides(edit.blocks),
+        edit.pages,
+        None,
+        None,
+    )
 
 
 def format_parts(visit: Visit) -> str:

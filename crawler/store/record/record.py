@@ -11,7 +11,7 @@ from crawler.core.budget.cost import Costs, RequestKind, learn_cost
 from crawler.core.budget.ledger import NO_REFUND, Refund, settle_ledger
 from crawler.core.change.edits import BoilerplateEdit
 from crawler.core.change.mask import NoiseMask
-from crawler.core.domain import Lease, Suspension
+from crawler.core.domain import Domain, Lease, Suspension
 from crawler.core.freshness.signals import ChangeSignal
 from crawler.core.freshness.visit_terms import RequestReason
 from crawler.core.http.urls import PageKey, Url
@@ -20,10 +20,12 @@ from crawler.core.soft_errors import SoftErrorMemory
 from crawler.core.visit.state import State
 from crawler.core.visit.visit import HeadOutcome, Visit
 from crawler.errors import LeaseLost
+from crawler.store import failure_runs
 from crawler.store.claim import budgets
 from crawler.store.claim.active_lease import fence, renew_slots, write_suspension
 from crawler.store.database import PREFER_KEY_LOOKUPS, Connection, Database
 from crawler.store.domain_rows import post_reprice, post_signals
+from crawler.store.failure_runs import FailureEvent
 from crawler.store.learned.credibility import learn_sources, learn_trust
 from crawler.store.learned.domain_memory import write_memory
 from crawler.store.record import admissions, events, lists, novelty, pages, shared_schedules
@@ -36,7 +38,8 @@ RENEW_AND_READ = """
        SET leased_until = clock_timestamp() + %(term)s
      WHERE domain_id = %(domain_id)s AND lease_token = %(token)s  -- valid until another worker takes it
  RETURNING next_event, costs, budget_day, spent_requests, spent_bytes, spent_floor,
-           EXISTS (SELECT FROM prior p WHERE p.domain_id = %(domain_id)s AND p.is_moving) AS is_moving
+           EXISTS (SELECT FROM prior p WHERE p.domain_id = %(domain_id)s AND p.is_moving) AS is_moving,
+           EXISTS (SELECT FROM failure_run r WHERE r.domain_id = %(domain_id)s AND r.key = '') AS was_suspended
 """
 ADVANCE_DOMAIN = f"""
     {budgets.WITH_SHARED}
@@ -125,11 +128,26 @@ async def record_visits(db: Database, lease: Lease, batch: Batch, *, retrying: b
         await lists.write_lists(connection, domain_id, visits)
         deferrals = templates.deferrals if templates is not None else ()
         first = state["next_event"]
-        count = await events.write_events(connection, lease.domain, visits, batch.edit, deferrals, first_number=first)
+        failures = await _record_failures(connection, lease.domain, batch, visits, was_suspended=state["was_suspended"])
+        count = await events.write_events(
+            connection, lease.domain, visits, batch.edit, deferrals, failures=failures, first_number=first
+        )
         await copy_rows(connection, "visit", VISIT_COLUMNS, (_build_visit_row(domain_id, visit) for visit in visits))
         await _write_learned(connection, domain_id, batch)
         await _advance_domain(connection, domain_id, batch, state, next_event=first + count)
         return sum(position.state is State.UNFETCHED and position.deferred_until is None for _, position in admitted)
+
+
+async def _record_failures(
+    connection: Connection, domain: Domain, batch: Batch, visits: Sequence[Visit], *, was_suspended: bool
+) -> list[FailureEvent]:
+    """Record failures in a row of pages and of the domain; return the events to write."""
+    found = await failure_runs.record_page_failures(connection, domain, visits)
+    if was_suspended and any(visit.is_good for visit in visits):
+        found += await failure_runs.end_suspensions(connection, domain, at=batch.at)
+    if batch.suspension is not None:
+        found += await failure_runs.record_suspension(connection, domain, batch.suspension, at=batch.at)
+    return found
 
 
 async def request_renders(

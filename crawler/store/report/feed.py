@@ -44,7 +44,7 @@ APPEND_EVENTS = """
 NOTIFY_LISTENERS = "SELECT pg_notify(%(channel)s, max(position)::text) FROM feed"
 CHUNK = 10_000
 EVENT = """
-    e.at, e.url, e.change, e.version, e.distance_bits, e.magnitude, e.parts, e.pages, e.source,
+    e.at, e.url, e.change, e.version, e.distance_bits, e.magnitude, e.parts, e.pages, e.source, e.reason,
     CASE WHEN %(blocks)s THEN e.blocks END AS blocks
 """
 # Depending on the conditions, a query starts from the events or from the feed, and looks up each row in the other table
@@ -63,7 +63,7 @@ BY_FEED = f"""
 FEED_ITEMS = """
     WITH found AS MATERIALIZED ({found})
     SELECT e.position, d.authority AS domain, e.at, e.url, e.change, e.version, e.distance_bits, e.magnitude, e.parts,
-           e.pages, e.blocks, e.source,
+           e.pages, e.blocks, e.source, e.reason,
            coalesce((SELECT s.title FROM snapshot s
                       WHERE s.domain_id = e.domain_id AND s.key = e.key AND s.number = e.version), '') AS title,
            (SELECT r.importance FROM report_page r WHERE r.domain_id = e.domain_id AND r.key = e.key) AS importance,
@@ -118,6 +118,8 @@ class EventKind(StrEnum):
     DEFERRED = "deferred"  # unfetched pages like this one have hardly any new text (crawler trap): one a day is fetched
     RESUMED = "resumed"  # such pages are fetched again
     HINT = "hint"  # a change signal says that the page has changed; it has not been visited yet
+    FAILING = "failing"  # visits of the page have failed for so long; with version 0, the whole domain is suspended
+    RECOVERED = "recovered"  # the page or the domain responds again
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +187,11 @@ class FeedItem:
     """One change. position: its position in the feed, the cursor for reading on.
 
     at: when it was found.  version: the number of the page's newest version after the change; 0 for TEMPLATE, DEFERRED
-    and RESUMED.  distance_bits: the SimHash distance of the two versions.  magnitude: the share of the page that
-    changed, 0 to 1; None if unknown.
+    and RESUMED, and for FAILING and RECOVERED of a whole domain.  distance_bits: the SimHash distance of the two
+    versions.  magnitude: the share of the page that changed, 0 to 1; None if unknown.
     parts: which of text, link, image, title and meta changed; empty if the blocks were not compared.
     blocks: the first blocks that changed, if requested.  pages: for a change of the template, the number of pages it
-    was seen on.  source: for a hint, the source of the change signal.
+    was seen on.  source: for a hint, the source of the change signal.  reason: for FAILING, why the last visit failed.
     title: of that version; empty without one.  importance: the current importance of the page (mean of the domain: 1);
     None outside the OPIC economy.  moved_to: the page that a moved page redirects to, if it is a page of the domain.
     """
@@ -206,9 +208,15 @@ class FeedItem:
     blocks: tuple[BlockChange, ...] = ()
     pages: int | None = None
     source: str | None = None
+    reason: str | None = None
     title: str = ""
     importance: float | None = None
     moved_to: Url | None = None
+
+    @property
+    def is_about_domain(self) -> bool:
+        """Return whether the whole domain is failing or has recovered, and not one page."""
+        return self.change in {EventKind.FAILING, EventKind.RECOVERED} and not self.version
 
     @property
     def page_cursor(self) -> tuple[datetime, int]:

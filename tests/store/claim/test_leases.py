@@ -130,7 +130,9 @@ async def empty_inbox(db: Database) -> None:
 async def test_a_suspended_domain_is_not_claimed_until_its_instant(db: Database, domain: Domain) -> None:
     lease = await claimed(db)
     assert lease is not None
-    await claim.suspend_domain(db, lease, Suspension(until=START + timedelta(days=2), reason="http_503", rejections=1))
+    await claim.suspend_domain(
+        db, lease, Suspension(until=START + timedelta(days=2), reason="http_503", rejections=1), at=START
+    )
     await claim.release(db, lease, at=START)
 
     assert await claimed(db, days=1.9) is None
