@@ -23,6 +23,7 @@ class Subscription(Table, table=True):
         CheckConstraint("(condition IN ('below', 'above')) = (bound IS NOT NULL)", name="subscription_bound"),
         CheckConstraint("position >= 0 AND failures >= 0", name="subscription_counts"),
         CheckConstraint("(paused_at IS NULL) = (pause_position IS NULL)", name="subscription_paused"),
+        CheckConstraint("min_magnitude > 0 AND min_magnitude < 1", name="subscription_magnitude"),
         CheckConstraint("max_bytes > 0", name="subscription_size"),
     )
     id: int = columns.identity()
@@ -32,6 +33,9 @@ class Subscription(Table, table=True):
     allow_private: bool = columns.boolean()
     domain_id: int | None = columns.foreign_key("domain", nullable=True)
     pattern: str = columns.text(default="")
+    page: str = columns.text(default="")  # a URL
+    prefix: str = columns.text(default="")  # of URLs
+    min_magnitude: float | None = columns.double(nullable=True)  # of a change, 0 to 1
     kinds: list[str] = columns.text_array()
     place: str = columns.text(default="")
     condition: str = columns.text(default="")

@@ -103,7 +103,7 @@ async def _build_notification(
     options: SubscriptionOptions, item: FeedItem, checker: ConditionChecker, *, now: datetime
 ) -> ChangeNotification | None:
     """Return the notification of a change; None if the subscription does not match."""
-    if options.pattern and not parse_pattern(options.pattern).search(get_path_and_query(item.url)):
+    if not _is_selected(options, item):
         return None
     fulfilled = await checker.check_condition(options, item) if options.condition is not None else None
     if options.condition is not None and fulfilled is None:
@@ -112,6 +112,21 @@ async def _build_notification(
     # Without a digest or quiet hours, the notification is due at once.
     due_at, content = release.at if release.is_grouped else min(release.at, now), build_content(item, fulfilled)
     return ChangeNotification(item.position, due_at=due_at, is_grouped=release.is_grouped, content=content)
+
+
+def _is_selected(options: SubscriptionOptions, item: FeedItem) -> bool:
+    """Return whether the filters of a subscription select a change, apart from its domain, kinds and condition.
+
+    The failure of a whole domain concerns all its pages, so it is selected whatever the pages.
+    """
+    if item.is_about_domain:
+        return True
+    if options.pattern and not parse_pattern(options.pattern).search(get_path_and_query(item.url)):
+        return False
+    is_small = (
+        options.min_magnitude is not None and item.magnitude is not None and item.magnitude < options.min_magnitude
+    )
+    return item.url.startswith(options.prefix) and options.page in {"", item.url} and not is_small
 
 
 def _build_rules(domain: Domain, selector: str) -> PageRules:

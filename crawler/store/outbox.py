@@ -109,7 +109,9 @@ DEAD_LETTERS = """
      WHERE m.state = 'dead' AND (%(number)s::bigint IS NULL OR m.subscription_id = %(number)s)
      ORDER BY m.id LIMIT %(most)s
 """
-IS_CHOSEN = "state = 'dead' AND (%(all)s OR id = ANY(%(ids)s))"
+IS_CHOSEN = """
+    state = 'dead' AND (%(all)s OR id = ANY(%(ids)s)) AND (%(number)s::bigint IS NULL OR subscription_id = %(number)s)
+"""
 REDELIVER = f"""
     UPDATE message SET state = 'waiting', tries = 0, created_at = %(at)s, next_try_at = %(at)s WHERE {IS_CHOSEN}
  RETURNING subscription_id
@@ -318,21 +320,25 @@ async def list_dead_letters(
     return await fetch_all(db, class_row(DeadLetter), DEAD_LETTERS, {"number": number, "most": max_count})
 
 
-async def redeliver_letters(db: Database, ids: Collection[int] | None, *, at: datetime) -> int:
-    """Queue dead letters again with a full number of tries, and return their number. ids: None for all.
+async def redeliver_letters(
+    db: Database, ids: Collection[int] | None, *, number: int | None = None, at: datetime
+) -> int:
+    """Queue dead letters again with a full number of tries, and return their number.
+
+    ids: None for all.  number: only those of this subscription.
 
     The user has fixed the receiver, so its failures are reset and its other waiting messages are tried now.
     """
     async with db.transaction() as connection:
-        subscription_ids = await fetch_all(connection, scalar_row, REDELIVER, _build_choice_params(ids, at=at))
+        subscription_ids = await fetch_all(connection, scalar_row, REDELIVER, _build_choice_params(ids, number, at=at))
         await mark_recovered(connection, set(subscription_ids), at=at)
     return len(subscription_ids)
 
 
-async def discard_letters(db: Database, ids: Collection[int] | None, *, at: datetime) -> int:
-    """Delete dead letters and return their number. ids: None for all."""
-    return await execute(db, DISCARD, _build_choice_params(ids, at=at))
+async def discard_letters(db: Database, ids: Collection[int] | None, *, number: int | None = None, at: datetime) -> int:
+    """Delete dead letters and return their number. ids, number: as in `redeliver_letters`."""
+    return await execute(db, DISCARD, _build_choice_params(ids, number, at=at))
 
 
-def _build_choice_params(ids: Collection[int] | None, *, at: datetime) -> dict[str, Any]:
-    return {"all": ids is None, "ids": list(ids or ()), "at": at}
+def _build_choice_params(ids: Collection[int] | None, number: int | None, *, at: datetime) -> dict[str, Any]:
+    return {"all": ids is None, "ids": list(ids or ()), "number": number, "at": at}

@@ -80,8 +80,10 @@ class SubscriptionOptions(Struct, frozen=True):
 
     target: a URL, a command or a reference to one (crawler/notify/target.py).  secret: a reference to the key that
     signs messages; empty for none.  signature: for a command, the signature of the local user who set it.
-    domain_id, pattern: the pages to watch; None and empty for all.  place: a selector of the part of the page to watch;
-    empty for the whole page.  condition: notify when it becomes true; None for every change.
+    domain_id, pattern, page, prefix: the pages to watch, where page and prefix are URLs; None and empty for all.
+    min_magnitude: the least magnitude of a change, 0 to 1; changes of unknown magnitude are notified, too.
+    place: a selector of the part of the page to watch; empty for the whole page.
+    condition: notify when it becomes true; None for every change.
     digest, quiet: the times of digests and the quiet hours, as entered by the user.  zone: an IANA time zone.
     """
 
@@ -92,6 +94,9 @@ class SubscriptionOptions(Struct, frozen=True):
     allow_private: bool = False
     domain_id: int | None = None
     pattern: str = ""
+    page: str = ""
+    prefix: str = ""
+    min_magnitude: float | None = None
     place: str = ""
     condition: Condition | None = None
     digest: str = ""
@@ -167,7 +172,11 @@ INSERT = f"""
     VALUES ({build_placeholders(INSERTED_COLUMNS)}, %(at)s, (SELECT coalesce(max(position), 0) FROM feed)) RETURNING id
 """  # noqa: S608  only our own columns are inserted
 UPDATE_COLUMNS = ", ".join(f"{name} = %({name})s" for name in INSERTED_COLUMNS)
-UPDATE = f"UPDATE subscription SET {UPDATE_COLUMNS} WHERE id = %(id)s"  # noqa: S608  likewise
+UPDATE = f"""
+    UPDATE subscription
+       SET max_bytes = CASE WHEN target = %(target)s THEN max_bytes ELSE {MAX_BYTES} END, {UPDATE_COLUMNS}
+     WHERE id = %(id)s
+"""  # noqa: S608  likewise
 
 
 async def add_subscription(db: Database, options: SubscriptionOptions, *, at: datetime) -> Subscription:

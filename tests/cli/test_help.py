@@ -49,7 +49,7 @@ def test_these_are_the_commands() -> None:
         *("crawl", "refresh", "hint", "plan", "pages", "report", "traffic", "audit", "changes", "duplicates"),
         *("export", "sync", "feed", "mcp", "prune"),
         *(f"notify {name}" for name in ("add", "list", "remove", "test", "run", "dead", "redeliver", "discard")),
-        *("notify pause", "notify resume"),
+        *("notify pause", "notify resume", "notify set"),
         *(f"tokens {name}" for name in ("add", "list", "revoke")),
         *("explain", "try", "diff", "versions", "show"),
         *("up", "down", "status", "ui", "serve", "plugins"),

@@ -169,9 +169,13 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     (("env:X", "--kind", "news"), "not a kind of change"),
     (("env:X", "--below", "5"), "--selector"),
     (("env:X", "--below", "5", "--above", "3", "--selector", ".p"), "cannot be combined"),
-    (("env:X", "--selector", ".p"), "--selector needs one of"),
+    (("env:X", "--selector", ".p"), "(--selector) needs one of"),
     (("env:X", "--selector", "..p", "--below", "5"), "..p"),
     (("env:X", "--match", "re:("), "("),
+    (("env:X", "--page", "https://unknown.test/a"), "unknown.test"),
+    (("env:X", "--prefix", "/guide/"), "guide is not registered"),
+    (("env:X", "--min-magnitude", "5"), "5"),
+    (("env:X", "--min-magnitude", "much"), "much"),
     (("env:X", "--digest", "hourly"), "not a digest"),
     (("env:X", "--quiet-hours", "22"), "not quiet hours"),
     (("env:X", "--quiet-hours", "22-07", "--time-zone", "Mars/Phobos"), "not a time zone"),
@@ -318,3 +322,44 @@ def test_secrets_that_the_running_worker_lacks_are_remarked(
     for done in (added, tried):
         for name in ("HOOK_OF_TEST", "KEY_OF_TEST"):
             assert f"The local stack was started without {name} and cannot use it: set {name}, then" in done.err
+
+
+def test_a_subscription_is_changed_option_by_option(shop: Site, recrawl: Recrawl, hook: Hook) -> None:
+    recrawl("notify", "add", hook.url, "--page", shop.url, "--digest", "1h", "--min-magnitude", "5%", "--allow-private")
+
+    changed = recrawl(
+        "notify", "set", "1", "--digest", "", "--kind", "changed,failing", "--below", "9", "--selector", "p"
+    )
+
+    assert changed.out == (
+        f"Subscription 1: {hook.url} receives changes of {shop.url}: when the number is below 9 in p, at least 5% of"
+        " the page\n"
+    )
+    (one,) = recrawl("notify", "list", "--json").json["subscriptions"]
+    assert (one["domain"], one["page"], one["digest"], one["kinds"]) == (
+        shop.name,
+        shop.url,
+        None,
+        ["changed", "failing"],
+    )
+    assert (one["min_magnitude"], one["condition"]["bound"], one["allow_private"]) == (0.05, 9.0, True)
+    for arguments in (("--target", "nowhere"), ("--digest", "hourly"), ("--page", "https://unknown.test/")):
+        assert recrawl("notify", "set", "1", *arguments).code == 2
+    assert recrawl("notify", "list", "--json").json["subscriptions"] == [one]
+    assert recrawl("notify", "set", "2", "--digest", "1h").code == 2
+
+
+def test_a_new_target_gets_what_waited_for_the_old_one(shop: Site, recrawl: Recrawl, hook: Hook) -> None:
+    with hooking() as broken:
+        broken.status = 503
+        recrawl("notify", "add", broken.url, "--allow-private")
+        shop.page("/", text=f"{FLOUR} Friday.")
+        recrawl("refresh", shop.name)
+        recrawl("crawl", shop.name)
+
+        assert recrawl("notify", "set", "1", "--target", hook.url).code == 0
+
+        assert recrawl("notify", "run").out == "1 change sent in 1 message\n"
+    assert hook.got[0]["id"] == broken.got[0]["id"]
+    (one,) = recrawl("notify", "list", "--json").json["subscriptions"]
+    assert (one["failures"], one["waiting"], one["delivered"]) == (0, 0, 1)

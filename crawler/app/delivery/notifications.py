@@ -6,14 +6,17 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any
 
 from msgspec.structs import replace
 
 from crawler.app.database import AppDatabase
-from crawler.app.registration import get_domain
+from crawler.app.registration import get_domain, parse_prefix
+from crawler.app.settings import parse_share
 from crawler.clock import Clock
 from crawler.core.alert.condition import Condition, ConditionKind
+from crawler.core.alert.timing import DeliveryTimes, parse_digest, parse_quiet_hours
 from crawler.core.domain import Domain
 from crawler.core.http.credentials import SecretSource, parse_reference
 from crawler.core.http.urls import list_pattern_problems, parse_pattern
@@ -40,24 +43,38 @@ from crawler.store.report import EventKind
 from crawler.store.subscriptions import MAX_BYTES, Subscription, SubscriptionOptions
 
 CONDITION_KINDS = frozenset({EventKind.ADDED, EventKind.CHANGED, EventKind.MOVED, EventKind.GONE, EventKind.RESTORED})
+# Options that a request has in the same form.
+COPIED_OPTIONS = ("target", "page", "prefix", "pattern", "place", "digest", "quiet", "zone", "secret", "allow_private")
 RETRY_SECONDS = 2  # before the next attempt while the database is unavailable
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriptionRequest:
-    """A subscription as the user gave it.
+class DeliveryState(StrEnum):
+    """The state of a subscription's deliveries."""
 
-    kinds: kinds of changes, separated by commas.
-    conditions: the value of each ConditionKind; None if not given.
-    place: the selector of the element to check.
+    WORKING = "working"
+    WAITING = "waiting"  # changes are to be sent later
+    FAILING = "failing"  # the last deliveries failed
+    PAUSED = "paused"
+    NOT_RUN_HERE = "not run here"  # its command belongs to another RECRAWL_HOME, or its kind to a later version
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionRequest:
+    """A subscription as the user gave it. None or empty if not given.
+
+    domain, page, prefix, pattern: the pages to watch.  min_magnitude: such as 5%.
+    conditions: the value of each ConditionKind.  place: the selector of the element to check.
     quiet, zone: quiet hours such as 22-07, and their time zone.
     may_run_commands: whether the target may be a program of this machine; never for a request from the network.
     """
 
     target: str
     domain: str | None = None
+    page: str | None = None
+    prefix: str | None = None
     pattern: str | None = None
     kinds: str | None = None
+    min_magnitude: str | float | None = None
     conditions: Mapping[str, str | float | None] = field(default_factory=dict)
     place: str | None = None
     digest: str | None = None
@@ -81,12 +98,15 @@ class SubscriptionState:
     target: str
     allow_private: bool
     time_zone: str
+    page: str | None
+    prefix: str | None
     pattern: str | None
     digest: str | None
     secret: str | None
     selector: str | None
     quiet_hours: str | None
     kinds: list[str]
+    min_magnitude: float | None
     condition: dict[str, str | float | None] | None
     cursor: int
     delivered: int
@@ -114,9 +134,8 @@ class DeferredDelivery:
 
 
 async def subscribe(db: AppDatabase, request: SubscriptionRequest, *, at: datetime) -> Subscription:
-    """Add a subscription that sends the changes found from now on. Raises BadInput."""
-    domain = await get_domain(db, request.domain) if request.domain is not None else None
-    options = _parse_request(request, domain, db.settings)
+    """Add a subscription that sends the changes found from now on. Raises BadInput, which names the field."""
+    options = await _parse_request(db, request)
     await report.append_to_feed(db, at=at)  # first, so that changes found earlier are not sent
     return await subscriptions.add_subscription(db, options, at=at)
 
@@ -124,54 +143,65 @@ async def subscribe(db: AppDatabase, request: SubscriptionRequest, *, at: dateti
 async def change_subscription(
     db: AppDatabase, number: int, changes: Mapping[str, Any], *, at: datetime
 ) -> Subscription:
-    """Change fields of a subscription's SubscriptionRequest, and try its waiting messages at once. Raises BadInput."""
+    """Change fields of a subscription's request, and try its waiting messages at once. Raises BadInput.
+
+    Changes that already wait are sent, too, even if the subscription does not select them any more.
+    """
     subscription = await find_subscription(db, number)
-    before, given = subscription.options, subscription.options.condition
-    request = SubscriptionRequest(
-        target=before.target,
-        domain=subscription.domain,
-        pattern=before.pattern or None,
-        # Without other kinds than the defaults, they follow the condition.
-        kinds=None if before.kinds == _get_default_kinds(given) else ",".join(sorted(before.kinds)),
-        conditions={given.kind.value: given.bound if given.kind.is_numeric else given.text} if given else {},
-        place=before.place or None,
-        digest=before.digest or None,
-        quiet=before.quiet or None,
-        zone=before.zone,
-        secret=before.secret or None,
-        allow_private=before.allow_private,
-    )
-    request = dataclasses.replace(request, **changes)
-    domain = await get_domain(db, request.domain) if request.domain is not None else None
-    await subscriptions.change_subscription(db, number, _parse_request(request, domain, db.settings, before), at=at)
+    request = dataclasses.replace(build_request(subscription), **changes)
+    options = await _parse_request(db, request, subscription.options)
+    await subscriptions.change_subscription(db, number, options, at=at)
     return await find_subscription(db, number)
 
 
-def _get_default_kinds(condition: Condition | None) -> frozenset[EventKind]:
-    return CONDITION_KINDS if condition is not None else NEWS
+def build_request(subscription: Subscription) -> SubscriptionRequest:
+    """Return the request that would give a subscription the options that it has."""
+    options, condition = subscription.options, subscription.options.condition
+    value = None if condition is None else condition.bound if condition.kind.is_numeric else condition.text
+    share = options.min_magnitude
+    return SubscriptionRequest(
+        **{name: getattr(options, name) for name in COPIED_OPTIONS},
+        domain=subscription.domain,
+        kinds=None if options.kinds == _get_default_kinds(condition) else ",".join(sorted(options.kinds)),
+        min_magnitude=None if share is None else f"{100 * share:.12g}%",
+        conditions={} if condition is None else {condition.kind.value: value},
+    )
 
 
-def _parse_request(
-    request: SubscriptionRequest, domain: Domain | None, settings: Settings, before: SubscriptionOptions | None = None
+async def _parse_request(
+    db: AppDatabase, request: SubscriptionRequest, before: SubscriptionOptions | None = None
 ) -> SubscriptionOptions:
     """Return the options of a subscription. before: its present options, whose command stays signed as it is."""
-    with name_field("target"):
+    with _name_invalid("target"):
         target = check_target(request.target, allow_private=request.allow_private)
-        signature = _sign_command(target, request, settings, before)
+        signature = _sign_command(target, request, db.settings, before)
+    domain, page, prefix = await _find_pages(db, request)
+    with _name_invalid("pattern"):
+        _ = parse_pattern(request.pattern) if request.pattern else None  # raises ValueError if invalid
+        for problem in list_pattern_problems((request.pattern,)) if request.pattern else ():
+            raise BadInput(problem)
     with _name_invalid("condition"):
         condition = _parse_condition(request.conditions)
-    with _name_invalid("pattern"):
-        if request.pattern is not None:
-            parse_pattern(request.pattern)
-            for problem in list_pattern_problems((request.pattern,)):
-                raise BadInput(problem)
     with _name_invalid("selector"):
-        _ = View(watch=(request.place,)) if request.place is not None else None
+        _ = View(watch=(request.place,)) if request.place else None  # raises ValueError if invalid
+        if request.place and condition is None:
+            raise BadInput("a selector (--selector) needs one of --match, --lacks, --above or --below")
+        is_watched = domain is not None and any(rule.view.watch for rule in domain.settings.rules)
+        if condition is not None and condition.kind.is_numeric and not (request.place or is_watched):
+            raise BadInput("a condition on a number needs the element that contains it: add a selector (--selector)")
     with _name_invalid("kinds"):
-        kinds = parse_kinds(request.kinds) if request.kinds is not None else _get_default_kinds(condition)
+        kinds = parse_kinds(request.kinds) if request.kinds else _get_default_kinds(condition)
+    with _name_invalid("min_magnitude"):
+        min_magnitude = parse_share(str(request.min_magnitude)) if request.min_magnitude else None
+    with _name_invalid("digest"):
+        _ = parse_digest(request.digest) if request.digest else None
+    with _name_invalid("quiet_hours"):
+        _ = parse_quiet_hours(request.quiet) if request.quiet else None
+    with _name_invalid("time_zone"):
+        zone = DeliveryTimes(request.zone or (domain.hours.zone if domain is not None else "UTC")).zone
     with _name_invalid("secret"):
-        secret = _parse_secret(request.secret) if request.secret is not None else ""
-    options = SubscriptionOptions(
+        secret = _parse_secret(request.secret) if request.secret else ""
+    return SubscriptionOptions(
         target=target,
         kinds=kinds,
         secret=secret,
@@ -179,26 +209,15 @@ def _parse_request(
         allow_private=request.allow_private,
         domain_id=domain.id if domain is not None else None,
         pattern=request.pattern or "",
+        page=page,
+        prefix=prefix,
+        min_magnitude=min_magnitude,
         place=request.place or "",
         condition=condition,
         digest=request.digest or "",
         quiet=request.quiet or "",
-        zone=request.zone or (domain.hours.zone if domain is not None else "UTC"),
+        zone=zone,
     )
-    for name, part in (
-        ("time_zone", replace(options, digest="", quiet="")),
-        ("digest", replace(options, quiet="")),
-        ("quiet_hours", options),
-    ):
-        with _name_invalid(name):
-            _ = part.delivery_times
-    if request.place is not None and condition is None:
-        raise BadInput("--selector needs one of --match, --lacks, --above or --below", field="selector")
-    is_watched = domain is not None and any(rule.view.watch for rule in domain.settings.rules)
-    if condition is not None and condition.kind.is_numeric and not (options.place or is_watched):
-        message = "--above and --below need the element that contains the number: add --selector SELECTOR"
-        raise BadInput(message, field="selector")
-    return options
 
 
 @contextmanager
@@ -209,6 +228,24 @@ def _name_invalid(field: str) -> Iterator[None]:
             yield
         except ValueError as error:
             raise BadInput(str(error)) from error
+
+
+async def _find_pages(db: AppDatabase, request: SubscriptionRequest) -> tuple[Domain | None, str, str]:
+    """Return the domain, the page and the prefix of a request; a page or a prefix also names its domain."""
+    with _name_invalid("domain"):
+        domain = await get_domain(db, request.domain) if request.domain else None
+    urls = {"page": "", "prefix": ""}
+    for name in urls:
+        typed = getattr(request, name)
+        if typed:
+            with _name_invalid(name):
+                domain = domain if domain is not None else await get_domain(db, typed)
+                urls[name] = parse_prefix(domain, typed)
+    return domain, urls["page"], urls["prefix"]
+
+
+def _get_default_kinds(condition: Condition | None) -> frozenset[EventKind]:
+    return CONDITION_KINDS if condition is not None else NEWS
 
 
 def _sign_command(
@@ -235,7 +272,7 @@ def _parse_secret(text: str) -> str:
 
 
 def _parse_condition(conditions: Mapping[str, str | float | None]) -> Condition | None:
-    given = {ConditionKind(name): value for name, value in conditions.items() if value is not None}
+    given = {ConditionKind(name): value for name, value in conditions.items() if value not in {None, ""}}
     if len(given) > 1:
         raise BadInput("--match, --lacks, --above and --below cannot be combined: add a subscription for each")
     for kind, value in given.items():
@@ -245,12 +282,27 @@ def _parse_condition(conditions: Mapping[str, str | float | None]) -> Condition 
 
 async def list_subscriptions(db: AppDatabase) -> list[tuple[Subscription, str]]:
     """Return all subscriptions, each with the reason why this RECRAWL_HOME may not deliver to it, or ""."""
-    home, listed = db.settings.home.resolve(), await subscriptions.list_subscriptions(db)
+    return [(each, explain_not_run(db, each)) for each in await subscriptions.list_subscriptions(db)]
+
+
+def explain_not_run(db: AppDatabase, subscription: Subscription) -> str:
+    """Return why this RECRAWL_HOME may not deliver to a subscription, or ""."""
 
     def sign(text: str) -> str:  # creates the key only if it is needed
-        return build_command_signer(home)(text)
+        return build_command_signer(db.settings.home.resolve())(text)
 
-    return [(each, "" if may_run(each, sign) else explain_not_run_here(each)) for each in listed]
+    return "" if may_run(subscription, sign) else explain_not_run_here(subscription)
+
+
+def find_state(subscription: Subscription, *, not_run_here: str) -> DeliveryState:
+    """Return the state of a subscription's deliveries. not_run_here: as `explain_not_run` returns it."""
+    if subscription.paused_at is not None:
+        return DeliveryState.PAUSED
+    if not_run_here:
+        return DeliveryState.NOT_RUN_HERE
+    if subscription.failures:
+        return DeliveryState.FAILING
+    return DeliveryState.WAITING if subscription.waiting else DeliveryState.WORKING
 
 
 def describe_subscription(subscription: Subscription, *, not_run_here: str = "") -> SubscriptionState:
@@ -263,12 +315,15 @@ def describe_subscription(subscription: Subscription, *, not_run_here: str = "")
         target=options.target,
         allow_private=options.allow_private,
         time_zone=options.zone,
+        page=options.page or None,
+        prefix=options.prefix or None,
         pattern=options.pattern or None,
         digest=options.digest or None,
         secret=options.secret or None,
         selector=options.place or None,
         quiet_hours=options.quiet or None,
         kinds=sorted(options.kinds),
+        min_magnitude=options.min_magnitude,
         condition={"kind": given.kind, "text": given.text or None, "bound": bound} if given else None,
         cursor=subscription.position,
         delivered=subscription.delivered,

@@ -25,67 +25,86 @@ Letters = Annotated[
 EveryOne = Annotated[bool, flag("--all", "All dead letters.")]
 
 
+Target = Annotated[
+    str,
+    argument(
+        "TARGET", "A webhook (https://...), an Apprise URL without secrets, command:PROGRAM, env:NAME or block:NAME."
+    ),
+]
+NewTarget = Annotated[str | None, option("TARGET", "Another target.", "--target")]
+DomainName = Annotated[str | None, option("DOMAIN", "Only changes of this domain. Default: all.")]
+PageFilter = Annotated[str | None, option("URL", "Only changes of this page.")]
+Prefix = Annotated[
+    str | None, option("URL", "Only pages whose URL starts with this, such as 'https://docs.example.com/guide/'.")
+]
+Pattern = Annotated[str | None, option("PATTERN", "Only pages that match, such as '/docs/', '*.html$' or 're:/20../'.")]
+Kind = Annotated[
+    str | None,
+    option(
+        "KINDS",
+        f"{KINDS_HELP} Default: all except added and hint. With --match, --lacks, --above or --below: added, "
+        "changed, moved, gone and restored.",
+    ),
+]
+MinMagnitude = Annotated[
+    str | None,
+    option(
+        "SHARE",
+        "Only changes of at least this share of a page, such as 5%. Changes whose size is not known are sent, too.",
+    ),
+]
+Match = Annotated[str | None, option("TEXT", "Notify when this text appears. re:REGEX for a regular expression.")]
+Lacks = Annotated[str | None, option("TEXT", "Notify when this text is no longer present.")]
+Above = Annotated[float | None, option("N", "Notify when the number in the element of --selector rises above this.")]
+Below = Annotated[float | None, option("N", "Notify when the number in the element of --selector falls below this.")]
+Selector = Annotated[
+    str | None,
+    option(
+        "SELECTOR",
+        "The element to check: a CSS selector, or xpath:XPATH. Default: the whole page. --above and --below need "
+        "it, unless a rule of the domain watches elements (recrawl rules add --watch).",
+    ),
+]
+Digest = Annotated[
+    str | None,
+    option("WHEN", "Send one message per period: 30m, 1h, daily (08:00), daily@07:30 or weekly@fri-07:30."),
+]
+QuietHours = Annotated[
+    str | None,
+    option(
+        "HOURS",
+        "Quiet hours, such as 22-07 or 21:30-06:45. Changes found meanwhile are sent in one message afterwards.",
+    ),
+]
+TimeZone = Annotated[
+    str | None,
+    option(
+        "ZONE", "The time zone of digests and quiet hours. Default: that of the crawl hours of the domain, else UTC."
+    ),
+]
+Secret = Annotated[str | None, option("REFERENCE", "Sign webhooks with the key in env:NAME or block:NAME.")]
+PRIVATE_HELP = "Allow a receiver on this machine or in a private network."
+
+
 @app.command()
 def add(
-    target: Annotated[
-        str,
-        argument(
-            "TARGET",
-            "A webhook (https://...), an Apprise URL without secrets, command:PROGRAM, env:NAME or block:NAME.",
-        ),
-    ],
-    domain: Annotated[str | None, option("DOMAIN", "Only changes of this domain. Default: all.")] = None,
-    pattern: Annotated[
-        str | None, option("PATTERN", "Only pages that match, such as '/docs/', '*.html$' or 're:/20../'.")
-    ] = None,
-    kind: Annotated[
-        str | None,
-        option(
-            "KINDS",
-            f"{KINDS_HELP} Default: all except added and hint. With --match, --lacks, --above or --below: added, "
-            "changed, moved, gone and restored.",
-        ),
-    ] = None,
-    match: Annotated[
-        str | None, option("TEXT", "Notify when this text appears. re:REGEX for a regular expression.")
-    ] = None,
-    lacks: Annotated[str | None, option("TEXT", "Notify when this text is no longer present.")] = None,
-    above: Annotated[
-        float | None, option("N", "Notify when the number in the element of --selector rises above this.")
-    ] = None,
-    below: Annotated[
-        float | None, option("N", "Notify when the number in the element of --selector falls below this.")
-    ] = None,
-    selector: Annotated[
-        str | None,
-        option(
-            "SELECTOR",
-            "The element to check: a CSS selector, or xpath:XPATH. Default: the whole page. --above and --below need "
-            "it, unless a rule of the domain watches elements (recrawl rules add --watch).",
-        ),
-    ] = None,
-    digest: Annotated[
-        str | None,
-        option("WHEN", "Send one message per period: 30m, 1h, daily (08:00), daily@07:30 or weekly@fri-07:30."),
-    ] = None,
-    quiet_hours: Annotated[
-        str | None,
-        option(
-            "HOURS",
-            "Quiet hours, such as 22-07 or 21:30-06:45. Changes found meanwhile are sent in one message afterwards.",
-        ),
-    ] = None,
-    time_zone: Annotated[
-        str | None,
-        option(
-            "ZONE",
-            "The time zone of digests and quiet hours. Default: that of the crawl hours of --domain, else UTC.",
-        ),
-    ] = None,
-    secret: Annotated[str | None, option("REFERENCE", "Sign webhooks with the key in env:NAME or block:NAME.")] = None,
-    allow_private: Annotated[
-        bool, flag("--allow-private", "Allow a receiver on this machine or in a private network.")
-    ] = False,
+    target: Target,
+    domain: DomainName = None,
+    page: PageFilter = None,
+    prefix: Prefix = None,
+    pattern: Pattern = None,
+    kind: Kind = None,
+    min_magnitude: MinMagnitude = None,
+    match: Match = None,
+    lacks: Lacks = None,
+    above: Above = None,
+    below: Below = None,
+    selector: Selector = None,
+    digest: Digest = None,
+    quiet_hours: QuietHours = None,
+    time_zone: TimeZone = None,
+    secret: Secret = None,
+    allow_private: Annotated[bool, flag("--allow-private", PRIVATE_HELP)] = False,
     as_json: Json = False,
 ) -> None:
     """Add a subscription: send notifications about changes from now on.
@@ -110,8 +129,11 @@ def add(
     request = notifications.SubscriptionRequest(
         target=target,
         domain=domain,
+        page=page,
+        prefix=prefix,
         pattern=pattern,
         kinds=kind,
+        min_magnitude=min_magnitude,
         conditions={"appears": match, "goes": lacks, "above": above, "below": below},
         place=selector,
         digest=digest,
@@ -130,6 +152,56 @@ def add(
         remark("Its messages are not signed: use --secret env:NAME to sign them")
     notify_output.remark_missing_secrets(subscription)
     remark(f"Next: recrawl notify test {subscription.id}")
+
+
+@app.command("set")
+def change(
+    number: Number,
+    target: NewTarget = None,
+    domain: DomainName = None,
+    page: PageFilter = None,
+    prefix: Prefix = None,
+    pattern: Pattern = None,
+    kind: Kind = None,
+    min_magnitude: MinMagnitude = None,
+    match: Match = None,
+    lacks: Lacks = None,
+    above: Above = None,
+    below: Below = None,
+    selector: Selector = None,
+    digest: Digest = None,
+    quiet_hours: QuietHours = None,
+    time_zone: TimeZone = None,
+    secret: Secret = None,
+    allow_private: Annotated[bool | None, typer.Option("--allow-private/--no-allow-private", help=PRIVATE_HELP)] = None,
+    as_json: Json = False,
+) -> None:
+    """Change a subscription. Options that are not given stay as they are; an empty text removes an option.
+
+    A condition replaces the one before. The new options apply to changes that are not waiting yet; those that wait are
+    sent to the new target.
+
+    Examples:
+
+        recrawl notify set 3 --kind changed,failing,recovered --min-magnitude 5%
+        recrawl notify set 3 --digest '' --quiet-hours 22-07
+    """
+    given: dict[str, object] = {"target": target, "page": page, "prefix": prefix, "pattern": pattern, "kinds": kind}
+    given |= {"min_magnitude": min_magnitude, "place": selector, "digest": digest, "quiet": quiet_hours}
+    given |= {"zone": time_zone, "secret": secret, "allow_private": allow_private}
+    given = {name: value for name, value in given.items() if value is not None} | {"may_run_commands": True}
+    if domain is not None or page or prefix:
+        given["domain"] = domain  # a page or a prefix also names its domain
+    conditions = {"appears": match, "goes": lacks, "above": above, "below": below}
+    if any(value is not None for value in conditions.values()):
+        given["conditions"] = conditions
+    subscription = run_on_database(
+        lambda db, _: notifications.change_subscription(db, number, given, at=datetime.now(UTC))
+    )
+    message = f"Subscription {number}: {notify_output.format_subscription(subscription)}"
+    print_outcome(notifications.describe_subscription(subscription), message, as_json=as_json)
+    if not as_json:
+        notify_output.remark_missing_secrets(subscription)
 
 
 @app.command("list")

@@ -5,30 +5,8 @@ from datetime import datetime
 from crawler.app.delivery import notifications
 from crawler.cli.output import remark, say, show_facts
 from crawler.cli.session import settings
-from crawler.format.kinds import NEWS
+from crawler.format.subscriptions import format_subscription
 from crawler.format.values import format_bytes, format_count, format_undelivered, format_when
-
-
-def format_subscription(subscription: notifications.Subscription) -> str:
-    """Describe in one line which changes a subscription sends, and to which target."""
-    options = subscription.options
-    kinds = "" if options.condition is not None or options.kinds == NEWS else ", ".join(sorted(options.kinds))
-    where = f"{subscription.domain or 'all domains'}{f' {options.pattern}' if options.pattern else ''}"
-    digest = f"digest {options.digest}" if options.digest else ""
-    quiet = f"quiet hours {options.quiet}" if options.quiet else ""
-    zone = options.zone if digest or quiet else ""
-    conditions = ", ".join(filter(None, (_format_condition(options), kinds, digest, quiet, zone)))
-    return f"{options.target} receives changes of {where}{f': {conditions}' if conditions else ''}"
-
-
-def _format_condition(options: notifications.SubscriptionOptions) -> str:
-    """Describe the condition of a subscription, or return an empty string."""
-    if options.condition is None:
-        return ""
-    kind, text = options.condition.kind, f"when {options.condition.text!r} {options.condition.kind}"
-    if kind.is_numeric:
-        text = f"when the number is {kind} {options.condition.bound:g}"
-    return f"{text} in {options.place}" if options.place else text
 
 
 def show_subscription(subscription: notifications.Subscription, *, not_run_here: str, now: datetime) -> None:

@@ -125,13 +125,17 @@ class ConditionBody(Body):
 class SubscriptionFields(Body):
     """The fields of a subscription; null for none. target is required, and must not contain a secret.
 
-    target: a webhook, an Apprise address, env:NAME or block:NAME.  domain: null for all.  pattern: of the pages.
+    target: a webhook, an Apprise address, env:NAME or block:NAME.  domain: null for all.  page, prefix: URLs.
+    pattern: of the pages.  min_magnitude: least share of a page that changed, 0 to 1.
     selector: the element to check.  digest: such as 1h, daily@07:30.  quiet_hours: such as 22-07.
     secret: env:NAME or block:NAME of the key that signs webhooks.  allow_private: allow private addresses.
     """
 
     domain: Text | None = None
+    page: Text | None = None
+    prefix: Text | None = None
     pattern: Text | None = None
+    min_magnitude: float | None = None
     kinds: list[EventKind] | None = None
     condition: ConditionBody | None = None
     selector: Text | None = None

@@ -42,6 +42,7 @@ GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Retention",
         ("keep_versions", "keep_daily", "keep_weekly", "keep_monthly", "keep_visits", "keep_changes", "quota"),
     ),
+    "failures": ("Failures", ("failing_visits", "failing_time")),
 }
 # The fields of a rule. Their names are those of PageRule, or of its View.
 RULE_FIELDS = tuple(

@@ -1,0 +1,34 @@
+"""Subscriptions to changes, in words."""
+
+from crawler.format.kinds import NEWS
+from crawler.format.values import format_share
+from crawler.store.subscriptions import Subscription, SubscriptionOptions
+
+
+def format_subscription(subscription: Subscription) -> str:
+    """Describe in one line which changes a subscription sends, and to which target."""
+    return f"{subscription.options.target} receives {format_selection(subscription)}"
+
+
+def format_selection(subscription: Subscription) -> str:
+    """Describe which changes a subscription sends, and when."""
+    options = subscription.options
+    kinds = "" if options.condition is not None or options.kinds == NEWS else ", ".join(sorted(options.kinds))
+    where = options.page or (options.prefix and f"{options.prefix}*") or subscription.domain or "all domains"
+    where = f"{where} {options.pattern}" if options.pattern else where
+    share = f"at least {format_share(options.min_magnitude)} of the page" if options.min_magnitude is not None else ""
+    digest = f"digest {options.digest}" if options.digest else ""
+    quiet = f"quiet hours {options.quiet}" if options.quiet else ""
+    zone = options.zone if digest or quiet else ""
+    conditions = ", ".join(filter(None, (_format_condition(options), kinds, share, digest, quiet, zone)))
+    return f"changes of {where}{f': {conditions}' if conditions else ''}"
+
+
+def _format_condition(options: SubscriptionOptions) -> str:
+    """Describe the condition of a subscription, or return an empty string."""
+    if options.condition is None:
+        return ""
+    kind, text = options.condition.kind, f"when {options.condition.text!r} {options.condition.kind}"
+    if kind.is_numeric:
+        text = f"when the number is {kind} {options.condition.bound:g}"
+    return f"{text} in {options.place}" if options.place else text
