@@ -24,6 +24,10 @@ class Conflict(BadInput):
     """A request that does not fit the current state, such as a second registration of a domain."""
 
 
+class ReceiverNotAllowed(BadInput):
+    """A target of notifications that contains no secret, but whose host may not be contacted."""
+
+
 @contextmanager
 def name_field(field: str) -> Iterator[None]:
     """Add the name of the field to a BadInput that the block raises, unless it has one."""

@@ -10,10 +10,11 @@ def format_subscription(subscription: Subscription) -> str:
     return f"{subscription.options.target} receives {format_selection(subscription)}"
 
 
-def format_selection(subscription: Subscription) -> str:
+def format_selection(subscription: Subscription, *, with_kinds: bool = True) -> str:
     """Describe which changes a subscription sends, and when."""
     options = subscription.options
-    kinds = "" if options.condition is not None or options.kinds == NEWS else ", ".join(sorted(options.kinds))
+    is_default = options.condition is not None or options.kinds == NEWS
+    kinds = "" if is_default or not with_kinds else ", ".join(sorted(options.kinds))
     where = options.page or (options.prefix and f"{options.prefix}*") or subscription.domain or "all domains"
     where = f"{where} {options.pattern}" if options.pattern else where
     share = f"at least {format_share(options.min_magnitude)} of the page" if options.min_magnitude is not None else ""

@@ -11,7 +11,7 @@ from enum import StrEnum
 from urllib.parse import parse_qsl, urlsplit
 
 from crawler.core.http.credentials import SecretReference, SecretSource, parse_reference
-from crawler.errors import BadInput
+from crawler.errors import BadInput, ReceiverNotAllowed
 
 COMMAND_PREFIX = "command:"
 WEB_SCHEMES = ("http", "https")
@@ -160,7 +160,7 @@ def _check_host(host: str, *, allow_private: bool) -> None:
     is_local = host == "localhost" or host.endswith(".localhost")  # always this machine (RFC 6761, 6.3)
     why = find_refusal("127.0.0.1" if is_local else host, allow_private=allow_private)
     if why is not None and why != NOT_AN_ADDRESS:
-        raise BadInput(add_next_step(f"messages to {host} are not allowed, since it is {why}"))
+        raise ReceiverNotAllowed(add_next_step(f"messages to {host} are not allowed, since it is {why}"))
 
 
 def add_next_step(why_not: str) -> str:

@@ -13,6 +13,7 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 from crawler.fetch.browser import BrowserMissing, find_browser
 from crawler.store.report.freshness import MAX_SMALL_PAGES
+from tests.cli.test_notify import hooking
 from tests.commands import Done, Recrawl, Site, command
 from tests.patience import PATIENCE_S
 from tests.server.conftest import Visitor
@@ -237,3 +238,77 @@ def test_web_ui_can_be_used_by_keyboard(crawled: Site, page: Page) -> None:
     page.get_by_role("button", name="Pause").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("status")).to_have_text(f"{crawled.name} is paused.")
+
+
+def test_subscription_is_added_tested_and_its_dead_letter_sent_again(
+    site: Site, page: Page, run_recrawl: Recrawl, database_url: str
+) -> None:
+    flour = "The mill by the river opens at nine and sells flour to whoever asks for it on a"
+    site.page("/", text=f"{flour} Monday.")
+    assert run_recrawl("crawl", site.url, "--allow-private").code == 0
+    page.get_by_role("link", name="Notifications", exact=True).click()
+    check_usable(page, "notifications-empty")
+
+    with hooking() as hook:
+        page.get_by_role("link", name="Add a subscription").click()
+        page.get_by_label("Target").fill(hook.url)
+        page.get_by_label("Domain", exact=True).fill(site.name)
+        page.get_by_text("Digest and quiet hours").click()
+        page.get_by_label("Digest", exact=True).fill("hourly")
+        page.get_by_label("hint (change signal)").check()
+        page.get_by_role("button", name="Add this subscription").click()
+        expect(page.locator(".setting.bad")).to_contain_text(
+            "Messages to 127.0.0.1 are not allowed, since it is a private address"
+        )
+        expect(page.get_by_label("Domain", exact=True)).to_have_value(site.name)
+        expect(page.get_by_label("hint (change signal)")).to_be_checked()
+        check_usable(page, "subscription-form-rejected")
+        expect(page.get_by_label("Target")).to_have_value(hook.url)
+        page.get_by_label("Private addresses").select_option("yes")
+        page.get_by_role("button", name="Add this subscription").click()
+        expect(page.locator(".setting.bad")).to_contain_text("'hourly' is not a digest")
+        expect(page.get_by_label("Target")).to_have_value(hook.url)
+        page.get_by_label("Digest", exact=True).fill("")
+        page.get_by_role("button", name="Add this subscription").click()
+        expect(page.get_by_role("status")).to_contain_text(f"{hook.url} receives changes of {site.name}")
+
+        page.get_by_role("button", name="Send a test message").click()
+        expect(page.get_by_role("status")).to_contain_text("A test message was sent")
+        hook.status = 400
+        page.get_by_role("button", name="Send a test message").click()
+        expect(page.get_by_role("status")).to_contain_text("failed: status 400")
+
+        site.page("/", text=f"{flour} Friday.")
+        assert run_recrawl("refresh", site.name).code == 0
+        run_recrawl("crawl", site.name)
+        page.reload()
+        expect(page.locator("dl.facts")).to_contain_text("a message was rejected: status 400; next try")
+        with psycopg.connect(database_url) as connection:
+            connection.execute("UPDATE message SET tries = 15, next_try_at = created_at")
+        page.get_by_role("button", name="Send due messages").click()
+        expect(page.get_by_role("status")).to_contain_text("The delivery failed: status 400")
+        expect(page.get_by_role("group", name="Dead letters")).to_contain_text("status 400")
+        check_usable(page, "subscription")
+        page.get_by_role("link", name="Notifications", exact=True).last.click()
+        check_usable(page, "notifications")
+        page.get_by_role("cell", name="1", exact=True).last.get_by_role("link").click()
+
+        hook.status = 200
+        page.get_by_role("button", name="Send again").click()
+        expect(page.get_by_role("status")).to_contain_text("1 dead letter queued again. 1 change sent in 1 message")
+        expect(page.get_by_role("heading", name="0 dead letters")).to_be_visible()
+        assert hook.got[-1]["changes"][0]["url"] == site.url
+
+        page.get_by_role("button", name="Pause").click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text("paused")
+        check_usable(page, "subscription-paused")
+        page.get_by_role("button", name="Resume").click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text("working")
+        page.get_by_role("link", name="Edit").click()
+        expect(page.get_by_label("hint (change signal)")).to_be_checked()
+        page.get_by_label("URL prefix").fill(f"{site.url}guide/")
+        page.get_by_role("button", name="Save").click()
+        expect(page.locator("dl.facts")).to_contain_text(f"changes of {site.url}guide/*")
+        page.get_by_text("Remove this subscription").click()
+        page.get_by_role("button", name="Remove the subscription").click()
+        expect(page.get_by_text("No subscriptions yet")).to_be_visible()

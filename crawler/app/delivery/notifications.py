@@ -124,6 +124,20 @@ class SubscriptionState:
 
 
 @dataclass(frozen=True, slots=True)
+class SubscriptionStatus:
+    """A subscription and the state of its deliveries, for people.
+
+    not_run_here: why processes of this RECRAWL_HOME may not run its command, or "".
+    missing_secrets: a sentence for each secret that its deliveries do not have.
+    """
+
+    subscription: Subscription
+    state: DeliveryState
+    not_run_here: str
+    missing_secrets: list[str]
+
+
+@dataclass(frozen=True, slots=True)
 class DeferredDelivery:
     """A subscription whose last delivery failed, and the time of the next attempt."""
 
@@ -175,6 +189,8 @@ async def _parse_request(
     with _name_invalid("target"):
         target = check_target(request.target, allow_private=request.allow_private)
         signature = _sign_command(target, request, db.settings, before)
+    with _name_invalid("secret"):
+        secret = _parse_secret(request.secret) if request.secret else ""
     domain, page, prefix = await _find_pages(db, request)
     with _name_invalid("pattern"):
         _ = parse_pattern(request.pattern) if request.pattern else None  # raises ValueError if invalid
@@ -199,8 +215,6 @@ async def _parse_request(
         _ = parse_quiet_hours(request.quiet) if request.quiet else None
     with _name_invalid("time_zone"):
         zone = DeliveryTimes(request.zone or (domain.hours.zone if domain is not None else "UTC")).zone
-    with _name_invalid("secret"):
-        secret = _parse_secret(request.secret) if request.secret else ""
     return SubscriptionOptions(
         target=target,
         kinds=kinds,
@@ -294,15 +308,26 @@ def explain_not_run(db: AppDatabase, subscription: Subscription) -> str:
     return "" if may_run(subscription, sign) else explain_not_run_here(subscription)
 
 
-def find_state(subscription: Subscription, *, not_run_here: str) -> DeliveryState:
-    """Return the state of a subscription's deliveries. not_run_here: as `explain_not_run` returns it."""
+async def list_statuses(db: AppDatabase) -> list[SubscriptionStatus]:
+    """Return all subscriptions with the state of their deliveries, oldest first."""
+    return [_build_status(db, each) for each in await subscriptions.list_subscriptions(db)]
+
+
+async def find_status(db: AppDatabase, number: int) -> SubscriptionStatus:
+    """Return the subscription with this number and the state of its deliveries. Raises NotFound."""
+    return _build_status(db, await find_subscription(db, number))
+
+
+def _build_status(db: AppDatabase, subscription: Subscription) -> SubscriptionStatus:
+    not_run_here = explain_not_run(db, subscription)
+    state = DeliveryState.WAITING if subscription.waiting else DeliveryState.WORKING
     if subscription.paused_at is not None:
-        return DeliveryState.PAUSED
-    if not_run_here:
-        return DeliveryState.NOT_RUN_HERE
-    if subscription.failures:
-        return DeliveryState.FAILING
-    return DeliveryState.WAITING if subscription.waiting else DeliveryState.WORKING
+        state = DeliveryState.PAUSED
+    elif not_run_here:
+        state = DeliveryState.NOT_RUN_HERE
+    elif subscription.failures:
+        state = DeliveryState.FAILING
+    return SubscriptionStatus(subscription, state, not_run_here, list_missing_secrets(db.settings, subscription))
 
 
 def describe_subscription(subscription: Subscription, *, not_run_here: str = "") -> SubscriptionState:

@@ -32,7 +32,7 @@ class Outcome:
     """
 
     message: str
-    domain: Domain
+    domain: Domain | None = None
     is_well: bool = True
     run_url: str = ""
     next_page: str = ""

@@ -91,7 +91,7 @@ class Field:
     name: str
     label: str
     help: str
-    value: str
+    value: str = ""
     default: str = ""
     example: str = ""
     choices: tuple[str, ...] = ()

@@ -44,6 +44,18 @@ class UiLinks:
         """Return the link to the list of changes. parameters: the filter, by the names of its form fields."""
         return "changes.html" if self.are_files else _add_query("/changes", parameters)
 
+    def notifications(self) -> str:
+        """Return the link to the list of subscriptions."""
+        return "/notifications"
+
+    def subscription(self, number: int) -> str:
+        """Return the link to one subscription."""
+        return _add_query("/notifications/subscription", {"number": number})
+
+    def subscription_form(self, number: int = 0) -> str:
+        """Return the link to the form of a subscription; 0 for a new one."""
+        return _add_query("/notifications/edit", {"number": number})
+
     def search(self, words: str) -> str:
         """Return the link to the pages that contain these words."""
         return _add_query("/search", {"q": words})

@@ -77,10 +77,12 @@ class PageServer:
 
     def finish(self, request: Request, outcome: actions.Outcome) -> Response:
         """Redirect to the page that shows the outcome of a form."""
-        self._figures.invalidate(lambda key: key[0] == outcome.domain.id)  # the action may have changed them
+        domain = outcome.domain
+        if domain is not None:
+            self._figures.invalidate(lambda key: key[0] == domain.id)  # the action may have changed them
         message = render.FlashMessage(outcome.message, is_well=outcome.is_well, href=outcome.run_url)
         self._set_flash_message(request, message)
-        return redirect(outcome.next_page or SERVER_LINKS.domain(outcome.domain.authority))
+        return redirect(outcome.next_page or (SERVER_LINKS.domain(domain.authority) if domain else SERVER_LINKS.home()))
 
     def reject(self, request: Request, form: Form, error: CrawlerError) -> Response:
         """Redirect to the page that contained a form, which shows why the form was rejected."""
