@@ -308,9 +308,10 @@ def explain_not_run(db: AppDatabase, subscription: Subscription) -> str:
     return "" if may_run(subscription, sign) else explain_not_run_here(subscription)
 
 
-async def list_statuses(db: AppDatabase) -> list[SubscriptionStatus]:
-    """Return all subscriptions with the state of their deliveries, oldest first."""
-    return [_build_status(db, each) for each in await subscriptions.list_subscriptions(db)]
+async def list_statuses(db: AppDatabase, *, after: int, max_count: int) -> list[SubscriptionStatus]:
+    """Return the first subscriptions after this number, with the state of their deliveries."""
+    listed = [each for each in await subscriptions.list_subscriptions(db) if each.id > after]
+    return [_build_status(db, each) for each in listed[:max_count]]
 
 
 async def find_status(db: AppDatabase, number: int) -> SubscriptionStatus:

@@ -44,9 +44,9 @@ class UiLinks:
         """Return the link to the list of changes. parameters: the filter, by the names of its form fields."""
         return "changes.html" if self.are_files else _add_query("/changes", parameters)
 
-    def notifications(self) -> str:
-        """Return the link to the list of subscriptions."""
-        return "/notifications"
+    def notifications(self, **parameters: object) -> str:
+        """Return the link to the list of subscriptions. parameters: its place, without empty ones."""
+        return _add_query("/notifications", parameters)
 
     def subscription(self, number: int) -> str:
         """Return the link to one subscription."""

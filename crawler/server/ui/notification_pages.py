@@ -16,7 +16,7 @@ from crawler.clock import Clock
 from crawler.errors import BadInput, CrawlerError, ReceiverNotAllowed
 from crawler.format.kinds import NEWS
 from crawler.format.subscriptions import format_selection
-from crawler.format.values import format_count, format_delivered
+from crawler.format.values import format_count, format_delivered, sanitize_text
 from crawler.server.ui.actions import Action, Form, Outcome, parse_number
 from crawler.server.ui.fields import Field, Typed
 from crawler.server.ui.links import SERVER_LINKS
@@ -24,6 +24,8 @@ from crawler.server.ui.render import render
 from crawler.server.ui.templating import capitalize_first
 from crawler.server.ui.web import PageServer, respond_html
 
+MAX_SHOWN = 15  # subscriptions on one page of the list
+MAX_LETTERS = 15  # dead letters on the page of a subscription
 MAX_DELIVERY = timedelta(seconds=10)  # no message is started after this, so that the page does not wait for long
 CONDITIONS = ("", "appears", "goes", "below", "above")
 FLAG = ("no", "yes")
@@ -82,15 +84,18 @@ SECRET_FIELDS = {"target", "secret"}
 
 
 async def show_subscriptions(server: PageServer, request: Request) -> Response:
-    """Show all subscriptions with the state of their deliveries."""
-    return _respond(server, request, "notifications.html", statuses=await notifications.list_statuses(server.db))
+    """Show a part of the subscriptions with the state of their deliveries."""
+    after = parse_number(request.query_params.get("after", ""))
+    statuses = await notifications.list_statuses(server.db, after=after, max_count=MAX_SHOWN + 1)
+    is_more = len(statuses) > MAX_SHOWN
+    return _respond(server, request, "notifications.html", statuses=statuses[:MAX_SHOWN], is_more=is_more, after=after)
 
 
 async def show_subscription(server: PageServer, request: Request) -> Response:
     """Show one subscription, its deliveries and its dead letters."""
     number = parse_number(request.query_params.get("number", ""))
     status = await notifications.find_status(server.db, number)
-    letters = await notifications.list_dead_letters(server.db, number)
+    letters = (await notifications.list_dead_letters(server.db, number))[:MAX_LETTERS]
     context: dict[str, Any] = {
         "letters": letters,
         "headline": notifications.format_headline,
@@ -168,7 +173,8 @@ def _fill_form(request: SubscriptionRequest) -> dict[str, str]:
 
 def _make_fields(group: tuple[Field, ...], typed: Typed) -> list[Field]:
     """Return the fields of a group with what was typed."""
-    values, problems = typed.values, typed.problems
+    values = {name: sanitize_text(text) for name, text in typed.values.items()}
+    problems = typed.problems
     return [replace(each, value=values.get(each.name, ""), problem=problems.get(each.name, "")) for each in group]
 
 
