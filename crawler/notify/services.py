@@ -1,8 +1,8 @@
 """Email and chat messages by apprise: validation of addresses, and a child process that sends one message.
 
 apprise blocks, has no time limit and logs freely. So `python -m crawler.notify.services` runs it, with a JSON document
-on stdin, and is killed at its deadline. It prints the error on stderr without any part of the address, except for an
-IP address that it may not connect to.
+on stdin, and is killed at its deadline. With --check, it only checks addresses. It prints the error on stderr without
+any part of the address, except for an IP address that it may not connect to.
 """
 
 import json
@@ -10,7 +10,7 @@ import logging
 import os
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
@@ -19,23 +19,12 @@ import requests
 from apprise.manager_attachment import AttachmentManager
 
 from crawler.fetch import guard_sockets
+from crawler.notify.target import CHECK, ServiceCheck
 
 MAX_ERROR_CHARS = 300
 # Options that name a file, which the service opens and may send: a user who can add a subscription could read all files
 # of this process. `template` is an id for some services and a file for others.
 FILE_OPTIONS = ("keyfile", "pgpkey", "pgpprv", "pgppub", "subfile")
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceCheck:
-    """The check of an apprise address. why_not: why it cannot be used, or empty.  has_secret: whether it has a secret.
-
-    hosts: the servers in the address; for some services, a part of a token instead.
-    """
-
-    why_not: str
-    has_secret: bool = False
-    hosts: tuple[str, ...] = ()
 
 
 def check_service(url: str) -> ServiceCheck:
@@ -136,7 +125,10 @@ def redact_secrets(text: str, url: str) -> str:
 
 
 def main() -> int:
-    """Send the message that stdin describes."""
+    """Send the message that stdin describes; or check the addresses that it lists, and print the results."""
+    if CHECK in sys.argv:
+        json.dump([asdict(check_service(each)) for each in json.load(sys.stdin)], sys.stdout)
+        return 0
     why_not = send(**json.load(sys.stdin))
     sys.stderr.write(why_not)
     return 1 if why_not else 0

@@ -4,16 +4,21 @@ Stored and displayed targets contain no secrets: a target with a secret is a ref
 place that holds the whole address. Error messages never repeat the typed target, because it may contain a secret.
 """
 
+import json
 import shlex
-from collections.abc import Awaitable, Callable
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import parse_qsl, urlsplit
 
 from crawler.core.http.credentials import SecretReference, SecretSource, parse_reference
+from crawler.engine.machine_load import build_child_environment
 from crawler.errors import BadInput, ReceiverNotAllowed
 
 COMMAND_PREFIX = "command:"
+CHECK = "--check"  # an argument of the program crawler.notify.services
 WEB_SCHEMES = ("http", "https")
 # Query parameters that hold credentials, by the names that receivers use; `sig` is the signature of Azure.
 SECRET_PARAMETERS = {
@@ -45,6 +50,18 @@ class NotifyTarget:
     address: str = field(repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class ServiceCheck:
+    """The check of an apprise address. why_not: why it cannot be used, or empty.  has_secret: whether it has a secret.
+
+    hosts: the servers in the address; for some services, a part of a token instead.
+    """
+
+    why_not: str
+    has_secret: bool = False
+    hosts: tuple[str, ...] = ()
+
+
 class TargetUnavailable(Exception):
     """The target or its secret is not available; the message contains no secret."""
 
@@ -69,9 +86,7 @@ def check_target(text: str, *, allow_private: bool = False) -> str:
     if "@" in _get_authority(text):
         raise BadInput(f"this address contains a secret, which must not be typed: {ADDRESS_HINT}")
     if target.kind is TargetKind.SERVICE:
-        from crawler.notify.services import check_service  # the import takes a third of a second
-
-        service_check = check_service(text)
+        (service_check,) = _check_services([text])
         if service_check.why_not:
             raise BadInput(service_check.why_not)
         hosts, has_secret = service_check.hosts, service_check.has_secret
@@ -143,13 +158,19 @@ def _get_authority(text: str) -> str:
 
 def _is_secret_webhook(text: str) -> bool:
     """Return whether a webhook address is itself a secret, like those of Slack and Discord."""
-    from crawler.notify.services import check_service  # the import takes a third of a second
-
     split = urlsplit(text)
     parameter_names = {name.lower() for name, _ in parse_qsl(split.query, keep_blank_values=True)}
     # Also without its parameters: an invalid parameter must not hide that the path is a secret.
-    variants = {text, split._replace(query="").geturl()}
-    return bool(parameter_names & SECRET_PARAMETERS) or any(check_service(each).has_secret for each in variants)
+    variants = [text, split._replace(query="").geturl()]
+    return bool(parameter_names & SECRET_PARAMETERS) or any(each.has_secret for each in _check_services(variants))
+
+
+def _check_services(addresses: Sequence[str]) -> list[ServiceCheck]:
+    """Check addresses with apprise in a child process, because a server would keep its 30 MB for good."""
+    command = [sys.executable, "-m", "crawler.notify.services", CHECK]
+    text, environment = json.dumps(addresses), build_child_environment({})
+    done = subprocess.run(command, input=text, env=environment, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603
+    return [ServiceCheck(**{**each, "hosts": tuple(each["hosts"])}) for each in json.loads(done.stdout)]
 
 
 def _check_host(host: str, *, allow_private: bool) -> None:

@@ -187,7 +187,8 @@ async def _parse_request(
 ) -> SubscriptionOptions:
     """Return the options of a subscription. before: its present options, whose command stays signed as it is."""
     with _name_invalid("target"):
-        target = check_target(request.target, allow_private=request.allow_private)
+        # In a thread, because it may start a child process.
+        target = await asyncio.to_thread(check_target, request.target, allow_private=request.allow_private)
         signature = _sign_command(target, request, db.settings, before)
     with _name_invalid("secret"):
         secret = _parse_secret(request.secret) if request.secret else ""
