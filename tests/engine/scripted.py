@@ -151,9 +151,14 @@ async def scripted(db: Database, pages: dict[str, Said]) -> AsyncIterator[tuple[
 
 
 async def events(db: Database, domain: Domain) -> list[tuple[str, str]]:
-    """Return all changes in the feed except added pages, in order: path and change."""
+    """Return all changes in the feed except added pages and reports of failures, in order: path and change."""
+    return [event for event in await all_events(db, domain) if event[1] not in {"added", "failing", "recovered"}]
+
+
+async def all_events(db: Database, domain: Domain) -> list[tuple[str, str]]:
+    """Return all events in order: path and change."""
     found = await rows(db, "SELECT url, change FROM event WHERE domain_id = %s ORDER BY number", domain.id)
-    return [(f"/{url.removeprefix(domain.root)}", change) for url, change in found if change != "added"]
+    return [(f"/{url.removeprefix(domain.root)}", change) for url, change in found]
 
 
 async def states(db: Database, domain: Domain) -> dict[str, str]:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.store import domains
 from crawler.store.database import Database
 from tests.engine.crawls import DAY, START, answered, answering, crawl, environ, recrawl, register, rows
-from tests.engine.scripted import HUNG_UP, NOT_THERE, Said, events, scripted, text
+from tests.engine.scripted import HUNG_UP, NOT_THERE, Said, all_events, scripted, text
 from tests.engine.test_kill import expire
 
 LEAVES = [f"/leaf{n}" for n in range(8)]
@@ -21,6 +22,11 @@ SITE = {"/": text("the front page", *LEAVES)} | {path: text(f"leaf {path}") for 
 BROKEN = Said(502, "<p>sorry")
 HOUR = timedelta(hours=1)
 ROUNDS = 6
+
+
+async def events(db: Database, domain: Domain) -> list[tuple[str, str]]:
+    """Return all events except added pages, in order: path and change."""
+    return [event for event in await all_events(db, domain) if event[1] != "added"]
 
 
 async def test_a_page_is_reported_after_three_failed_visits_and_when_it_responds_again(db: Database) -> None:
