@@ -34,8 +34,8 @@ GROUPS: dict[str, tuple[Field, ...]] = {
     "Receiver": (
         Field(
             *("target", "Target"),
-            "A webhook, or an Apprise address without secrets. An address with a password or a token goes into a "
-            "variable or a Prefect secret block: env:NAME or block:NAME.",
+            "A webhook or an Apprise address. If it has a password or a token, name the variable or the Prefect secret "
+            "block that holds it: env:NAME or block:NAME.",
             example="https://ci.example.com/hook",
         ),
         Field("secret", "Signing key", "Sign webhooks with the key in env:NAME or block:NAME.", example="env:HOOK_KEY"),
@@ -45,8 +45,8 @@ GROUPS: dict[str, tuple[Field, ...]] = {
         ),
     ),
     "Pages": (
-        Field("domain", "Domain", "Empty for all domains.", example="docs.example.com"),
-        Field("page", "One page", "The URL of the page. Empty for all pages."),
+        Field("domain", "Domain", "Empty for all.", example="docs.example.com"),
+        Field("page", "One page", "Its URL."),
         Field("prefix", "URL prefix", "Pages whose URL starts with this.", example="https://docs.example.com/guide/"),
         Field("pattern", "Pattern", "Pages that match, such as /docs/, *.html$ or re:/20../.", example="/docs/"),
     ),
@@ -55,6 +55,8 @@ GROUPS: dict[str, tuple[Field, ...]] = {
             *("min_magnitude", "Least change", "Share of a page that must change. Changes of unknown size are sent."),
             example="5%",
         ),
+    ),
+    "Condition on the text": (
         Field(
             *("condition", "Condition", "Notify when it becomes true. appears, goes: a text. below, above: a number."),
             choices=CONDITIONS,
@@ -78,6 +80,7 @@ GROUPS: dict[str, tuple[Field, ...]] = {
         ),
     ),
 }
+FOLDED = {"Condition on the text", "Digest and quiet hours"}  # groups that are closed while they are empty
 NAMES = [each.name for group in GROUPS.values() for each in group]
 # The fields whose typed text is not shown again if it is rejected, because it may be a secret.
 SECRET_FIELDS = {"target", "secret"}
@@ -183,6 +186,7 @@ def _respond_form(
 ) -> Response:
     context: dict[str, Any] = {"number": number, "kinds": list(EventKind), "chosen": kinds}
     context["groups"] = {title: _make_fields(group, typed) for title, group in GROUPS.items()}
+    context["folded"] = FOLDED
     context["problem"] = typed.problems.get("", "")
     return _respond(server, request, "subscription_form.html", status=status, **context)
 
