@@ -27,6 +27,7 @@ def test_list_and_details_show_the_state_of_a_subscription(
     crawled: Site, recrawl: Recrawl, visitor: Visitor, hook: Hook, database_url: str
 ) -> None:
     assert "No subscriptions yet" in visitor.get("/notifications").words
+    assert '<option value="no" selected>no</option>' in visitor.get("/notifications/edit").text
     seen = visitor.send("/notifications/save", target=hook.url, domain=crawled.name, allow_private="yes", digest="1h")
     assert f"Subscription 1 was added: {hook.url} receives changes of {crawled.name}: digest 1h, UTC." in seen.words
     assert "working nothing sent yet" in visitor.get("/notifications").words

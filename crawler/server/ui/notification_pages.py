@@ -176,7 +176,8 @@ def _fill_form(request: SubscriptionRequest) -> dict[str, str]:
 
 def _make_fields(group: tuple[Field, ...], typed: Typed) -> list[Field]:
     """Return the fields of a group with what was typed."""
-    values = {name: sanitize_text(text) for name, text in typed.values.items()}
+    values = {each.name: each.choices[0] for each in group if each.choices}
+    values |= {name: sanitize_text(text) for name, text in typed.values.items()}
     problems = typed.problems
     return [replace(each, value=values.get(each.name, ""), problem=problems.get(each.name, "")) for each in group]
 
