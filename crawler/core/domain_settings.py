@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from crawler.core.setting import Setting, SettingKind
 
@@ -492,7 +492,7 @@ TABLE = {
         is_crawl_option=False,
     ),
 }
-DEFAULTS = asdict(DomainSettings())
+DEFAULTS = dict(zip(DomainSettings.__struct_fields__, DomainSettings.__struct_defaults__, strict=True))
 
 
 def _complete_setting(name: str, setting: Setting) -> Setting:

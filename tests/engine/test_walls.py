@@ -91,8 +91,11 @@ async def site() -> AsyncIterator[Site]:
 
 
 async def events(db: Database) -> list[tuple[str, str]]:
+    """Return the events but those of added pages and of failures."""
     return await rows(
-        db, "SELECT change, substring(url from '[^/]*$') FROM event WHERE change <> 'added' ORDER BY number"
+        db,
+        "SELECT change, substring(url from '[^/]*$') FROM event"
+        " WHERE change NOT IN ('added', 'failing', 'recovered') ORDER BY number",
     )
 
 
