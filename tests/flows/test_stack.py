@@ -399,6 +399,7 @@ def test_the_web_ui_runs_in_the_stack_and_its_login_link_works_once(stack: Stack
     until(lambda: not server.process.is_running())
     assert create_login_link(stack.home) is None
     port = int(server.facts["port"])
+    until(lambda: machine.is_port_free(port))  # the last threads of a killed process hold its sockets a little longer
     other = subprocess.Popen(["sleep", "600"])
     found = machine.find_process(other.pid)
     assert found is not None
