@@ -38,8 +38,9 @@ async def recrawl_pages(db: AppDatabase, domain: Domain, urls: Sequence[str], *,
     selected = _parse_selected(domain, urls)
     await store.add_seeds(db, domain, selected, at=at)
     wait = await find_wait(db, domain, at=at)
+    run_url = await try_to_recrawl(db, domain, path="")  # the pages are due already
     url = selected[0] if len(selected) == 1 else f"{domain.root}*"
-    return RefreshResult(domain, url, len(selected), wait, run_url=await try_to_recrawl(db, domain, url))
+    return RefreshResult(domain, url, len(selected), wait, run_url=run_url)
 
 
 async def boost_pages(db: AppDatabase, domain: Domain, urls: Sequence[str], *, at: datetime) -> Domain:

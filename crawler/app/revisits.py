@@ -123,7 +123,7 @@ async def recrawl(db: AppDatabase, name: str, *, path: str = "") -> RefreshResul
 def start_recrawl(settings: Settings, domain: Domain, path: str) -> str | None:
     """Start a run of the local stack that fetches what is due; return its URL, or None without a stack.
 
-    path: a page of the domain, or a URL prefix with * at its end.
+    path: a page of the domain, or a URL prefix with * at its end, to make due first; empty for what is due already.
     Blocks until the Prefect server responds. Raises StackFailed if it does not respond or has no such deployment.
     """
     stack = find_running_stack(settings)
@@ -131,7 +131,8 @@ def start_recrawl(settings: Settings, domain: Domain, path: str) -> str | None:
         return None
     from crawler.runtime.prefect import runs  # noqa: PLC0415  prefect takes a second to import
 
-    return runs.start_run(stack, "recrawl/recrawl", {"domain": domain.authority, "path": path}).url
+    deployment, parameters = ("recrawl/recrawl", {"path": path}) if path else ("crawl/crawl", {})
+    return runs.start_run(stack, deployment, {"domain": domain.authority, **parameters}).url
 
 
 async def try_to_recrawl(db: AppDatabase, domain: Domain, path: str) -> str:

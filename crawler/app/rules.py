@@ -52,8 +52,13 @@ async def add_rule(db: AppDatabase, domain: Domain, rule: PageRule, *, first: bo
 
 
 async def add_rules(db: AppDatabase, domain: Domain, added: Sequence[PageRule], *, at: datetime) -> Domain:
-    """Add several rules as `merge_rule` does; return the changed domain. Raises BadInput."""
-    return await _set_rules(db, domain, reduce(merge_rule, added, domain.settings.rules), at=at)
+    """Add several rules, new ones before all others, so that they apply; return the changed domain. Raises BadInput."""
+    known = {rule.pattern for rule in domain.settings.rules}
+
+    def merge(rules: Sequence[PageRule], rule: PageRule) -> tuple[PageRule, ...]:
+        return merge_rule(rules, rule, first=rule.pattern not in known)
+
+    return await _set_rules(db, domain, reduce(merge, added, domain.settings.rules), at=at)
 
 
 async def remove_rule(db: AppDatabase, domain: Domain, pattern: str, *, at: datetime) -> Domain:

@@ -64,7 +64,7 @@ async def _summarize_health(db: AppDatabase, parts: Sequence[StackPart]) -> Heal
         holders=tuple(sorted(await report.list_holders(db))),
         subscriptions=len(subscriptions),
         waiting=sum(each.waiting for each in subscriptions),
-        failing=sum(bool(each.failures or each.unknown) for each in subscriptions),
+        failing=sum(bool(each.failures or each.unknown) and each.paused_at is None for each in subscriptions),
         dead=sum(each.dead for each in subscriptions),
     )
 

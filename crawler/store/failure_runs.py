@@ -69,7 +69,11 @@ async def record_page_failures(connection: Connection, domain: Domain, visits: S
     A run of a page ends without an event if the page is gone or has moved, because that is an event of its own.
     """
     counted = [
-        visit for visit in visits if visit.failures != visit.target.failures and visit.target.version is not None
+        visit
+        for visit in visits
+        if visit.failures != visit.target.failures
+        and visit.target.version is not None
+        and not (visit.overloaded and visit.failures)  # a failure of the domain
     ]
     runs = await _read_runs(connection, domain.id, [visit.target.key for visit in counted])
     events, written, ended = list[FailureEvent](), dict[bytes, _Run](), list[bytes]()

@@ -189,7 +189,7 @@ def test_pages_are_found_selected_and_searched(crawled: Site, page: Page, run_re
     page.get_by_label("Select /one").check()
     page.get_by_label("Select /two").check()
     page.get_by_role("button", name="Revisit now").last.click()
-    expect(page.get_by_role("status")).to_contain_text("2 pages due now")
+    expect(page.get_by_role("status")).to_contain_text("2 pages are due now")
     page.get_by_label("Parts of this domain").get_by_role("link", name="Rules").click()
     expect(page.locator("tbody tr")).to_contain_text("/two$")
 

@@ -107,7 +107,7 @@ def test_selected_pages_are_recrawled_boosted_and_excluded(crawled: Site, recraw
         return seen.words
 
     asked = len(crawled.asked)
-    assert "2 pages due now" in act("recrawl", one, two)
+    assert "2 pages are due now" in act("recrawl", one, two)
     assert recrawl("crawl", name).code == 0
     assert sorted(crawled.asked[asked:]) == ["/one", "/two"]
 

@@ -254,7 +254,8 @@ class Api:
 
     async def get_subscription(self, *, number: Number) -> SubscriptionState:
         """Return a subscription with the state of its deliveries."""
-        return notifications.describe_subscription(await notifications.find_subscription(self.db, number))
+        found = await notifications.find_subscription(self.db, number)
+        return notifications.describe_subscription(found, not_run_here=notifications.explain_not_run(self.db, found))
 
     async def list_dead_letters(
         self,

@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import sqlite3
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from hashlib import sha256
 from math import ceil
@@ -15,7 +17,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from crawler.app.running.tokens import ApiToken, KeptResponse, KeptResponses, find_token
+from crawler.app.running.tokens import ApiToken, KeptResponse, KeptResponses, TokenScope, find_token
 from crawler.errors import CrawlerError
 from crawler.server.api.endpoints import Api
 from crawler.server.api.table import Endpoint
@@ -61,6 +63,7 @@ class Gate:
         self._api, self._kept = api, KeptResponses(api.home)
         self._rate = RateLimit()
         self._slots = {is_slow: asyncio.Semaphore(MAX_CONCURRENT) for is_slow in (False, True)}
+        self._writing = asyncio.Lock()  # a change writes back what it has read, so changes take turns
         self._running_keys: set[tuple[str, str]] = set()
 
     async def handle(self, request: Request, endpoint: Endpoint, route: APIRoute, handle: Handle) -> Response:
@@ -82,14 +85,21 @@ class Gate:
             raise HTTPException(409, f"a request with this {KEY_HEADER} is still running", TRY_AGAIN)
         self._running_keys.add(running)
         try:
-            kept = await asyncio.to_thread(self._kept.find, *running, at=self._api.now())
+            try:
+                kept = await asyncio.to_thread(self._kept.find, *running, at=self._api.now())
+            except sqlite3.Error as error:
+                log.exception("api.kept_responses_unreadable")
+                raise HTTPException(503, "the kept responses cannot be read; the log says why") from error
             if kept is not None:
                 return _replay_response(kept, digest)
             response = await self._run(request, endpoint, handle)  # an error has no effect, so only successes are kept
             made = KeptResponse(
                 digest, response.status_code, response.headers.get("location", ""), bytes(response.body)
             )
-            await asyncio.to_thread(self._kept.keep, *running, made, at=self._api.now())
+            try:
+                await asyncio.to_thread(self._kept.keep, *running, made, at=self._api.now())
+            except sqlite3.Error:  # the change is made, so its response must be sent
+                log.exception("api.response_not_kept")
             return response
         finally:
             self._running_keys.discard(running)
@@ -112,6 +122,7 @@ class Gate:
 
     async def _run(self, request: Request, endpoint: Endpoint, handle: Handle) -> Response:
         """Return the response of `handle` within the limits of concurrency and time."""
+        is_change = endpoint.scope is TokenScope.ADMIN and not endpoint.is_slow
         slots, deadline = self._slots[endpoint.is_slow], SLOW_DEADLINE_S if endpoint.is_slow else DEADLINE_S
         try:
             async with asyncio.timeout(SLOT_PATIENCE_S):
@@ -119,7 +130,7 @@ class Gate:
         except TimeoutError as error:
             raise HTTPException(503, "too many requests run at once: try again later", TRY_AGAIN) from error
         try:
-            async with asyncio.timeout(deadline):
+            async with asyncio.timeout(deadline), self._writing if is_change else nullcontext():
                 return await handle(request)
         except TimeoutError as error:
             raise HTTPException(503, f"the response took longer than {deadline:.0f} s") from error

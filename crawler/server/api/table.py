@@ -12,7 +12,7 @@ class Endpoint:
     """An endpoint. operation: the method of WritingApi and the operation id in OpenAPI.
 
     location: the path of what it creates, with fields of the result in braces.
-    is_slow: it may send requests to other servers, and has a longer time limit.
+    is_slow: it may send requests to other servers or delete much, and has a longer time limit.
     """
 
     method: str
@@ -29,14 +29,14 @@ ENDPOINTS = (
     Endpoint("POST", "/domains", "add_domain", ADMIN, 201, "/domains/{domain}", is_slow=True),
     Endpoint("GET", "/domains/{domain}", "get_domain"),
     Endpoint("PATCH", "/domains/{domain}", "change_domain", ADMIN),
-    Endpoint("DELETE", "/domains/{domain}", "remove_domain", ADMIN, 204),
+    Endpoint("DELETE", "/domains/{domain}", "remove_domain", ADMIN, 204, is_slow=True),
     Endpoint("GET", "/domains/{domain}/rules", "list_rules"),
     Endpoint("POST", "/domains/{domain}/rules", "add_rule", ADMIN),
     Endpoint("DELETE", "/domains/{domain}/rules", "remove_rule", ADMIN, 204),
     Endpoint("POST", "/imports", "import_urls", ADMIN, is_slow=True),
     Endpoint("POST", "/recrawls", "recrawl", CRAWL, 202, is_slow=True),
     Endpoint("POST", "/hints", "add_hints", CRAWL, 202),
-    Endpoint("POST", "/trials", "try_page", CRAWL, is_slow=True),
+    Endpoint("POST", "/trials", "try_page", ADMIN, is_slow=True),  # sends requests, and returns stored texts
     Endpoint("GET", "/changes", "list_changes"),
     Endpoint("GET", "/pages", "list_pages"),
     Endpoint("GET", "/text", "get_text"),

@@ -88,7 +88,8 @@ async def act_on_pages(db: AppDatabase, form: Form, at: datetime) -> Outcome:
     match form.get("action", ""):
         case "recrawl":
             requested = await page_list.recrawl_pages(db, domain, urls, at=at)
-            return _describe_recrawl(requested, f"{format_count(requested.pages, 'page')} due now", back)
+            verb = "is" if requested.pages == 1 else "are"
+            return _describe_recrawl(requested, f"{format_count(requested.pages, 'page')} {verb} due now", back)
         case "boost":
             changed = await page_list.boost_pages(db, domain, urls, at=at)
             done = f"{page_list.BOOST_WEIGHT:g} times as important, by rules"

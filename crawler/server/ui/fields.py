@@ -160,7 +160,7 @@ def _explain(setting: Setting) -> str:
 def parse_settings(form: Mapping[str, str], before: DomainSettings) -> tuple[dict[str, Any], list[str], Typed]:
     """Return the changed settings by name, the options to reset to their defaults, and what was typed.
 
-    A field that was not changed sets nothing, even if another setting has replaced its value meanwhile.
+    A field with the current value sets nothing.
     """
     values, unset, problems = dict[str, Any](), list[str](), dict[str, str]()
     typed = {name: text for name, text in form.items() if name in BY_NAME}

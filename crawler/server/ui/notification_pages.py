@@ -169,7 +169,7 @@ def _fill_form(request: SubscriptionRequest) -> dict[str, str]:
     names = {"selector": "place", "quiet_hours": "quiet", "time_zone": "zone"}
     (condition, value), *_ = [*request.conditions.items(), ("", "")]
     values = {name: getattr(request, names.get(name, name), None) for name in NAMES}
-    values |= {"condition": condition, "value": f"{value:g}" if isinstance(value, float) else value}
+    values |= {"condition": condition, "value": f"{value:.15g}" if isinstance(value, float) else value}
     values["allow_private"] = FLAG[request.allow_private]
     return {name: str(text or "") for name, text in values.items()}
 

@@ -66,7 +66,8 @@ LISTED = f"""
       LEFT JOIN domain_plan l ON l.domain_id = d.id
       LEFT JOIN domain_figures g ON g.domain_id = d.id
       LEFT JOIN (SELECT e.domain_id, count(*) AS changes FROM event e
-                  WHERE e.at >= %(since)s AND e.change <> 'added' AND e.change <> 'hint' GROUP BY e.domain_id) c
+                  WHERE e.at >= %(since)s AND e.change <> 'added' AND e.change <> 'hint'
+                    AND (%(only)s::bigint[] IS NULL OR e.domain_id = ANY(%(only)s)) GROUP BY e.domain_id) c
              ON c.domain_id = d.id
      WHERE {IS_LISTED}
      ORDER BY {{order}} LIMIT %(most)s OFFSET %(skipped)s

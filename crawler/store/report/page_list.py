@@ -162,6 +162,8 @@ async def list_pages(db: Database, domain: Domain, query: PageQuery, *, max_coun
             is_by_due = order is PageOrder.NEXT_VISIT and query.which in {ALL, PageCategory.FETCHED}
             if not is_by_due or query.words:
                 keys = await _find_candidates(connection, domain, query, values)
+            if keys is None and query.which not in {ALL, PageCategory.FETCHED}:
+                return PageListPart((), order, "", None, is_limited=False)  # the pages are being counted
             if keys is None:
                 return await _list_by_due(connection, query.after, values, max_count=max_count)
             await connection.execute(PREFER_KEY_LOOKUPS)
@@ -225,7 +227,8 @@ async def _search(connection: Connection, statement: str, values: dict[str, obje
     try:
         rows = await fetch_rows(connection, statement, values)
     except psycopg.errors.QueryCanceled as error:
-        raise BadInput(f"the search took longer than {SEARCH_MS / 1000:g} s: use longer words") from error
+        why = f"the search took longer than {SEARCH_MS / 1000:g} s: search for a whole URL, or in one domain"
+        raise BadInput(why) from error
     await connection.execute(b"SET LOCAL statement_timeout = 0")
     return rows
 

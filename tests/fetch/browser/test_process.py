@@ -49,6 +49,13 @@ def processes() -> list[psutil.Process]:
     return found
 
 
+def is_renderer(process: psutil.Process) -> bool:
+    """Return whether a process is a renderer of the browser that still runs."""
+    with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
+        return "--type=renderer" in " ".join(process.cmdline())
+    return False
+
+
 def environments(found: Iterable[psutil.Process]) -> list[dict[str, str]]:
     """Return the readable environments: only root can read that of a process in its sandbox."""
     read = []
@@ -82,7 +89,7 @@ async def test_pages_are_in_a_sandbox_even_if_root_starts_the_browser(
 
     async def answer(request: BrowserRequest) -> BrowserResponse:
         if request.url.endswith("/fetched"):
-            statuses.extend(status_of(each) for each in processes() if "--type=renderer" in " ".join(each.cmdline()))
+            statuses.extend(status_of(each) for each in processes() if is_renderer(each))
         return html("<p>x<script>fetch('/fetched')</script>")
 
     async with browser, browser.open_tab(answer) as tab:
