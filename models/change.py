@@ -50,7 +50,7 @@ class Event(Table, table=True):
 class FailureRun(DomainTable, table=True):
     """Failures in a row of a page, or of the whole domain if the key is empty (crawler/store/failure_runs.py).
 
-    since: the first of them.  is_reported: whether they are so many that there is an event.
+    since: the first of them.  is_reported: whether they were reported as an event.
     """
 
     key: bytes = columns.bytea(key=True)

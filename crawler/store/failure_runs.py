@@ -39,7 +39,7 @@ ADD_EVENT = """
 
 @dataclass(frozen=True, slots=True)
 class FailureEvent:
-    """The begin or the end of a reported run. version: of the page; 0 if the whole domain is meant.
+    """The start or the end of a reported run. version: of the page; 0 if the whole domain is meant.
 
     reason: why the last visit failed; empty at the end.
     """

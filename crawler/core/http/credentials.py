@@ -20,7 +20,7 @@ MAX_SECRET_CHARS = 8192  # session tokens are rarely half as long
 REFERENCE_HELP = "use env:NAME for an environment variable or block:NAME for a Prefect secret block"
 
 _TOKEN = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}"  # RFC 9110, 5.6.2  # noqa: S105  not a secret
-# Never the secrets of recrawl itself, which who may only change settings could otherwise have sent to a server.
+# Never the secrets of recrawl itself: a user who may only change settings could otherwise have them sent to a server.
 _REFERENCE = re.compile(r"(env|block):(?!(?i:RECRAWL_|PREFECT_))([A-Za-z_][A-Za-z0-9_-]{0,127})", re.ASCII)
 _HEADER = re.compile(rf"({_TOKEN})\s*:\s*(\S+)", re.ASCII)
 _FIELD = re.compile(r"([^\s=]{1,100})=(\S+)")

@@ -55,6 +55,7 @@ STATE = """
 OTHER_TIMES = (
     *(("event", "at"), ("snapshot", "at"), ("domain_plan", "planned_at")),
     *(("domain_source", "measured_at"), ("prior", "deferred_until"), ("url_list", "found_at")),
+    ("failure_run", "since"),
 )
 OTHER_UPDATES = (
     *(

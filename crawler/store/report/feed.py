@@ -118,7 +118,7 @@ class EventKind(StrEnum):
     DEFERRED = "deferred"  # unfetched pages like this one have hardly any new text (crawler trap): one a day is fetched
     RESUMED = "resumed"  # such pages are fetched again
     HINT = "hint"  # a change signal says that the page has changed; it has not been visited yet
-    FAILING = "failing"  # visits of the page have failed for so long; with version 0, the whole domain is suspended
+    FAILING = "failing"  # the page keeps failing; with version 0, the whole domain is suspended
     RECOVERED = "recovered"  # the page or the domain responds again
 
 
