@@ -147,6 +147,10 @@ async def run_crawl(
         get_run_logger().warning("%s; the next notify run sends the notifications", result.notify_error)
     if shift.broken:
         raise DomainsFailed("; ".join(f"{domain}: {error}" for domain, error in shift.broken.items()))
-    due = [(domain, wait, await app.count_due_pages(db, [domain], at=result.at)) for domain, wait in waits]
+    is_counted = len(waits) <= app.MAX_COUNTED  # `count_due_pages` sees one domain at a time
+    due = [
+        (domain, wait, await app.count_due_pages(db, [domain], at=result.at) if is_counted else None)
+        for domain, wait in waits
+    ]
     message = format_state(shift, format_waits_briefly(due, now=result.at))
     return Completed(data=facts | shift.stats.as_dict(), message=message)
