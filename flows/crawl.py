@@ -135,7 +135,9 @@ async def run_crawl(
     for line in summarize_shift(shift, waiting):
         get_run_logger().info("%s", line)
     if has_findings(shift):
-        changes = await read_changes_of_pages(db, list_notable_urls(shift), since=started_at, at=result.at)
+        only = targets.domains[0] if targets.domains and len(targets.domains) == 1 else None
+        urls = list_notable_urls(shift)
+        changes = await read_changes_of_pages(db, urls, since=started_at, at=result.at, only_domain=only)
         summary = render_markdown(shift, changes, waiting, origin=get_web_ui_origin(get_settings()))
         await show_markdown(summary, key="crawl-result", description="Crawl results")
     if result.was_stopped:
@@ -145,6 +147,10 @@ async def run_crawl(
         get_run_logger().warning("%s; the next notify run sends the notifications", result.notify_error)
     if shift.broken:
         raise DomainsFailed("; ".join(f"{domain}: {error}" for domain, error in shift.broken.items()))
-    due = [(domain, wait, await app.count_due_pages(db, [domain], at=result.at)) for domain, wait in waits]
+    is_counted = len(waits) <= app.MAX_COUNTED  # `count_due_pages` sees one domain at a time
+    due = [
+        (domain, wait, await app.count_due_pages(db, [domain], at=result.at) if is_counted else None)
+        for domain, wait in waits
+    ]
     message = format_state(shift, format_waits_briefly(due, now=result.at))
     return Completed(data=facts | shift.stats.as_dict(), message=message)

@@ -145,15 +145,15 @@ async def read_newest_changes(
 
 
 async def read_changes_of_pages(
-    db: AppDatabase, urls: Collection[Url], *, since: datetime, at: datetime
+    db: AppDatabase, urls: Collection[Url], *, since: datetime, at: datetime, only_domain: Domain | None = None
 ) -> dict[Url, FeedItem]:
-    """Return the last change of each of these pages since a time, with the blocks that changed."""
+    """Return the last change of each of these pages since a time, with its blocks, as far as the batches reach."""
     await report.append_to_feed(db, at=at)
     items: list[FeedItem] = []
     # Pages that were added can be many, and then hide the other changes.
     for kinds in (NEWS, frozenset({EventKind.ADDED})):
-        where = ChangeFilter(kinds=kinds, since=since)
-        items += await report.read_feed(db, where, max_count=CHANGES_PER_BATCH, with_blocks=True)
+        where = ChangeFilter(domain_id=only_domain.id if only_domain is not None else None, kinds=kinds, since=since)
+        items += await report.read_feed(db, where, max_count=CHANGES_WITH_BLOCKS_PER_BATCH, with_blocks=True)
     return {item.url: item for item in items if item.url in urls}
 
 

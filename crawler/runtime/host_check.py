@@ -102,11 +102,14 @@ HEADERS = {
 }
 
 
-def add_login_redirect(index: Path) -> None:
-    """Add the script that leads to the login page to the page of Prefect's UI. index: the copy in RECRAWL_HOME."""
+def set_login_redirect(index: Path, *, is_wanted: bool) -> None:
+    """Add the script that leads to the login page to the page of Prefect's UI, or remove that of an earlier start.
+
+    index: the copy of the page in RECRAWL_HOME.
+    """
     text = index.read_text(encoding="utf-8")
     without = re.sub(r"<script data-recrawl>.*?</script>", "", text, flags=re.DOTALL)
-    changed = without.replace("<head>", f"<head>{REDIRECT}", 1)
+    changed = without.replace("<head>", f"<head>{REDIRECT}", 1) if is_wanted else without
     if changed != text:
         index.write_text(changed, encoding="utf-8")
 

@@ -170,6 +170,16 @@ def test_kept_postgres_has_no_watcher_until_it_is_released(home: Path) -> None:
     until(lambda: has_ended(home, cluster))
 
 
+def test_released_postgres_ends_after_its_last_user_was_killed(home: Path) -> None:
+    cluster = keep_postgres(home)
+    user = start_user(home, SHORT)
+    assert list_watchers(home) == []
+    assert not release_postgres(home)
+    user.kill()
+    user.communicate()
+    until(lambda: has_ended(home, cluster))
+
+
 def test_clock_set_back_does_not_keep_it(home: Path) -> None:
     cluster = use(home, SHORT)
     users = home / "postgres" / idle_watcher.USERS

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from crawler.runtime.environment import WATCH_PATH
-from crawler.runtime.host_check import LOGIN_PATH, add_login_redirect, is_login_path, require_own_address
+from crawler.runtime.host_check import LOGIN_PATH, is_login_path, require_own_address, set_login_redirect
 
 RUN = UUID("61ce57a0-f05d-476d-ada3-f8302f34427b")
 AUTH = "recrawl:mill-secret"
@@ -82,9 +82,18 @@ def test_login_page_needs_the_host_of_the_server() -> None:
 def test_script_is_added_to_the_page_of_prefect_once(tmp_path: Path) -> None:
     index = tmp_path / "index.html"
     index.write_text('<html><head><script data-recrawl>"of another version"</script><title>x</title></head></html>')
-    add_login_redirect(index)
+    set_login_redirect(index, is_wanted=True)
     once = index.read_text()
-    add_login_redirect(index)
+    set_login_redirect(index, is_wanted=True)
     assert index.read_text() == once
     assert once.count("<script") == 1
     assert f'location.replace("{LOGIN_PATH}?redirect=' in once
+
+
+def test_a_server_for_other_machines_has_the_page_without_the_script(tmp_path: Path) -> None:
+    index, original = tmp_path / "index.html", "<html><head><title>x</title></head></html>"
+    index.write_text(original)
+    set_login_redirect(index, is_wanted=True)  # on loopback
+    assert index.read_text() != original
+    set_login_redirect(index, is_wanted=False)
+    assert index.read_text() == original

@@ -155,7 +155,10 @@ def keep_postgres(home: Path) -> Cluster:
 def release_postgres(home: Path) -> bool:
     """End `keep_postgres`. Return whether the server is stopped now; false if it has other users."""
     _get_keep_file(home).unlink(missing_ok=True)
-    return _stop_if_unused(home)
+    is_stopped = _stop_if_unused(home)
+    if not is_stopped:  # the users found no need for a watcher while the server was kept, and may be killed
+        _ensure_watcher(_get_users_file(home).parent)
+    return is_stopped
 
 
 def _stop_if_unused(home: Path, *, is_watched: bool = False) -> bool:

@@ -15,7 +15,7 @@ import uvicorn
 from prefect.server.api.server import create_app
 from prefect.settings import get_current_settings
 
-from crawler.runtime.host_check import add_login_redirect, require_own_address
+from crawler.runtime.host_check import require_own_address, set_login_redirect
 
 
 def main() -> int:
@@ -37,8 +37,8 @@ def main() -> int:
         print(f"Prefect server: starting at http://{api.host}:{port}", flush=True)  # noqa: T201  for the log file
         app, is_for_others = create_app(final=True), not ip_address(api.host).is_loopback
         index = Path(server_settings.ui.static_directory or "", "v1", "index.html")
-        if not is_for_others and index.exists():
-            add_login_redirect(index)
+        if index.exists():
+            set_login_redirect(index, is_wanted=not is_for_others)
         config = uvicorn.Config(
             app if is_for_others else require_own_address(app, port=port, auth=auth.get_secret_value()),
             log_level=server_settings.logging_level.lower(),

@@ -2,7 +2,10 @@
 
 import pytest
 
+from crawler.app.changes import CHANGES_WITH_BLOCKS_PER_BATCH, read_changes_of_pages
+from crawler.app.database import AppDatabase
 from crawler.errors import CursorAhead
+from crawler.settings import Settings
 from crawler.store import report
 from crawler.store.database import Database
 from crawler.store.report import ChangeFilter, EventKind
@@ -48,3 +51,16 @@ def test_after_a_cursor_the_feed_is_read_by_position() -> None:
     assert not ChangeFilter(kinds=NEWS, after=7).uses_event_index
     assert not ChangeFilter(since=START, after=7).uses_event_index
     assert not ChangeFilter(kinds=NEWS, until=7).uses_event_index
+
+
+async def test_changes_of_pages_of_one_domain_are_not_hidden_by_those_of_others(db: Database) -> None:
+    other, mine = await leased(db, "apple.test"), await leased(db, "banana.test")
+    count = CHANGES_WITH_BLOCKS_PER_BATCH
+    await crawl(db, other, {0: list(range(1, count + 1)), **{n: [0] for n in range(1, count + 1)}}, START)
+    await report.append_to_feed(db, at=START)
+    await crawl(db, mine, {0: []}, START)
+    root, app_db = mine.domain.root, AppDatabase(db.pool, Settings())
+
+    assert await read_changes_of_pages(app_db, {root}, since=START, at=START) == {}
+    changes = await read_changes_of_pages(app_db, {root}, since=START, at=START, only_domain=mine.domain)
+    assert changes[root].change is EventKind.ADDED
