@@ -29,14 +29,12 @@ class Block(Struct, frozen=True, eq=False):
     tag_path: int = 0
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Block) and self._key == other._key
+        if not isinstance(other, Block):
+            return NotImplemented
+        return (self.css_path, self.text, self.kind) == (other.css_path, other.text, other.kind)
 
     def __hash__(self) -> int:
-        return hash(self._key)
-
-    @property
-    def _key(self) -> tuple[int, str, BlockKind]:
-        return self.css_path, self.text, self.kind
+        return hash((self.css_path, self.text, self.kind))
 
 
 BlockList = tuple[Block, ...]
