@@ -2,6 +2,7 @@
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Thread
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from crawler.runtime.kept_responses import LIFETIME, MAX_TOTAL_BYTES, KeptResponse, KeptResponses
+from crawler.runtime.machine import ensure_private_folder
 from tests.commands import Recrawl, Site
 from tests.patience import PATIENCE_S
 from tests.server.api.client import Client
@@ -198,6 +200,27 @@ def test_error_is_not_kept_for_its_key(registered: Client) -> None:
     assert registered.send("recrawl", {"target": "b.test"}, key).status == 404
     registered.call("add_domain", {"url": "b.test", "offline": True})
     assert registered.send("recrawl", {"target": "b.test"}, key).status == 202
+
+
+def test_concurrent_changes_of_a_domain_are_all_kept(registered: Client) -> None:
+    rules = [{"pattern": f"/{n}/", "weight": 2.0} for n in range(12)]
+
+    with ThreadPoolExecutor(4) as pool:
+        statuses = list(pool.map(lambda rule: registered.send("add_rule", rule, domain="a.test").status, rules))
+
+    kept = registered.call("list_rules", domain="a.test")["items"]
+    assert statuses == [200] * 12
+    assert {rule["pattern"] for rule in kept} == {rule["pattern"] for rule in rules}
+
+
+def test_unreadable_kept_responses_are_a_problem_document(registered: Client, tmp_path: Path) -> None:
+    file = ensure_private_folder(tmp_path, "run") / "kept-responses.sqlite"
+    file.write_bytes(b"not a database" * 100)
+
+    status, _, detail = problem(registered.send("recrawl", {"target": "a.test"}, {"Idempotency-Key": "1"}))
+
+    assert status == 503
+    assert "the kept responses cannot be read" in detail
 
 
 def test_kept_responses_expire_and_are_bounded(tmp_path: Path) -> None:
