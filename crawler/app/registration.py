@@ -24,7 +24,7 @@ from crawler.store.database import Database
 from crawler.store.domain_rows import put_robots
 from crawler.times import format_instant, format_typed_instant
 
-if TYPE_CHECKING:  # aiohttp takes 8 MB, and the web UI does not need it
+if TYPE_CHECKING:  # the web UI does not need it
     from crawler.app.root_probe import RedirectChain, RootProbe
     from crawler.fetch import Http
 
@@ -206,7 +206,7 @@ def _require_allowed_address(response: Response | None, authority: Authority) ->
     """Raise BadInput if the address may not be requested. The user can allow private addresses."""
     if not isinstance(response, Unreached) or response.reason is not FailureReason.ADDRESS:
         return
-    from crawler.fetch import find_refusal  # aiohttp takes 8 MB
+    from crawler.fetch import find_refusal  # slow to import
 
     may_be_allowed = find_refusal(response.detail.partition(" ")[0], allow_private=True) is None
     remedy = ": if it is your own server, allow private addresses (--allow-private)" if may_be_allowed else ""

@@ -256,4 +256,4 @@ def test_importing_it_takes_nothing_that_opening_does_not_need() -> None:
         "import sys; from crawler.app import open_app; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ)
-    assert not {"aiohttp", "lxml", "prefect", "sqlalchemy", "alembic", "rich", "starlette"} & set(done.stdout.split())
+    assert not {"httptools", "lxml", "prefect", "sqlalchemy", "alembic", "rich", "starlette"} & set(done.stdout.split())

@@ -22,7 +22,7 @@ HEAVY = (
     "sqlmodel",
     "alembic",
     "psycopg",
-    "aiohttp",
+    "httptools",
     "numpy",
     "ada_url",
 )
