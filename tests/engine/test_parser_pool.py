@@ -21,7 +21,14 @@ from crawler.core.page_rules import PageRule, PageRules
 from crawler.engine import machine_load
 from crawler.engine.parsing import parser_pool
 from crawler.engine.parsing.parser_handle import PARSER_SCRIPT
-from crawler.engine.parsing.parser_pool import INLINE_BYTES, DomainParser, FairShares, ParserPool, ReadingLimits
+from crawler.engine.parsing.parser_pool import (
+    FEW_BODIES,
+    INLINE_BYTES,
+    DomainParser,
+    FairShares,
+    ParserPool,
+    ReadingLimits,
+)
 from crawler.engine.parsing.parser_process import STATM
 from tests.core.printed import compressed, printed
 
@@ -57,7 +64,7 @@ async def started(readers: ParserPool) -> frozenset[int]:
 
 async def test_another_process_reads_what_this_one_does() -> None:
     pages = [b"<title>t</title><p>one <a href=/a>a</a>", b"", b"\xff\xfe<p>", b"%PDF-1.4", b"<p>" * 5000]
-    async with ParserPool(2, inline_bytes=-1) as readers:
+    async with ParserPool(2, inline=False) as readers:
         await started(readers)
         found = await asyncio.gather(*(domain(readers).parse(answer(page), URL) for page in pages * 3))
 
@@ -77,10 +84,10 @@ async def test_a_pdf_is_read_in_another_process_however_few_there_are(processes:
     assert children() == set()
 
 
-@pytest.mark.parametrize("inline_bytes", [-1, 1000])
-async def test_pieces_alone_are_those_of_what_is_read_whole(inline_bytes: int) -> None:
+@pytest.mark.parametrize("inline", [False, True])
+async def test_pieces_alone_are_those_of_what_is_read_whole(*, inline: bool) -> None:
     rule = PageRule("/*", view=View(ignore=("nav",)))
-    async with ParserPool(1, inline_bytes=inline_bytes) as readers:
+    async with ParserPool(1, inline=inline) as readers:
         for body, kind in ((b"<nav>x</nav><p>words<a href=/y>there", "text/html"), (b"one\n\ntwo", "text/plain")):
             said = replace(answer(body), content_type=kind)
             read = await domain(readers, rule).parse(said, URL)
@@ -108,7 +115,7 @@ async def test_a_body_that_takes_too_much_memory_costs_that_body(told: list[logg
 async def test_a_body_that_takes_more_than_its_size_lets_expect_is_given_more() -> None:
     little = ReadingLimits(min_body_bytes=1 << 20, memory_per_byte=0)
     body = b"<p>a" * 60_000
-    async with ParserPool(1, inline_bytes=-1, limits=little) as readers:
+    async with ParserPool(1, inline=False, limits=little) as readers:
         found = await domain(readers).parse(answer(body), URL)
 
     assert found is not None
@@ -119,7 +126,7 @@ async def test_a_body_is_given_up_by_its_processor_time_and_not_by_the_clock(
     told: list[logging.LogRecord],
 ) -> None:
     slow = b"words and words<p>" * 100_000
-    async with ParserPool(1, inline_bytes=-1, limits=ReadingLimits(cpu_seconds=0.05)) as readers:
+    async with ParserPool(1, inline=False, limits=ReadingLimits(cpu_seconds=0.05)) as readers:
         assert await domain(readers).parse(answer(slow), URL) is None
         (pid,) = readers.pids or {0}
         assert await domain(readers).parse(answer(b"<p>x"), URL) is not None
@@ -128,7 +135,7 @@ async def test_a_body_is_given_up_by_its_processor_time_and_not_by_the_clock(
 
 
 async def test_a_reader_that_stands_still_is_given_up_by_the_clock() -> None:
-    async with ParserPool(1, inline_bytes=-1, limits=ReadingLimits(timeout=timedelta(seconds=3))) as readers:
+    async with ParserPool(1, inline=False, limits=ReadingLimits(timeout=timedelta(seconds=3))) as readers:
         (pid,) = await started(readers)
         os.kill(pid, signal.SIGSTOP)
 
@@ -141,7 +148,7 @@ async def test_a_reader_with_an_answer_that_nobody_takes_freezes_nobody() -> Non
     """Its reply of many megabytes is larger than the pipe and our buffer."""
     large = b"<p>" + b"a word and " * 900_000
     limits = ReadingLimits(timeout=timedelta(seconds=0.01))
-    async with ParserPool(1, inline_bytes=-1, limits=limits) as readers:
+    async with ParserPool(1, inline=False, limits=limits) as readers:
         assert await domain(readers).parse(answer(large), URL) is None
         async with asyncio.timeout(30):
             while not await domain(readers).parse(answer(b"<p>y"), URL):
@@ -221,7 +228,7 @@ async def test_who_was_cancelled_and_has_not_left_yet_is_given_nothing() -> None
 
 
 async def test_after_a_reader_was_lost_another_one_reads() -> None:
-    async with ParserPool(1, inline_bytes=-1, limits=ReadingLimits(cpu_seconds=0.05)) as readers:
+    async with ParserPool(1, inline=False, limits=ReadingLimits(cpu_seconds=0.05)) as readers:
         await started(readers)
         assert await domain(readers).parse(answer(b"words and words<p>" * 100_000), URL) is None
         assert not readers.pids
@@ -241,13 +248,11 @@ async def test_who_is_cancelled_while_it_waits_leaves_no_share_behind() -> None:
         pass
 
 
-@pytest.mark.parametrize("inline_bytes", [-1, 100], ids=["in a process", "here"])
-async def test_a_body_that_breaks_what_reads_it_costs_that_body(
-    told: list[logging.LogRecord], inline_bytes: int
-) -> None:
+@pytest.mark.parametrize("inline", [False, True], ids=["in a process", "here"])
+async def test_a_body_that_breaks_what_reads_it_costs_that_body(told: list[logging.LogRecord], *, inline: bool) -> None:
     breaking = cast("Url", 7)  # stands for a page that crashes the parser; none is known
-    async with ParserPool(1, inline_bytes=inline_bytes) as readers:
-        if inline_bytes < 0:
+    async with ParserPool(1, inline=inline) as readers:
+        if not inline:
             await started(readers)
         assert await domain(readers).parse(answer(b"<p>x"), breaking) is None
         assert [record.getMessage() for record in told] == ["reader.lost"]
@@ -266,7 +271,11 @@ async def test_small_bodies_need_a_process_only_while_this_one_is_busy(
         assert len(readers.pids) == expected
         assert len({repr(each) for each in found}) == 1
         assert found[0] is not None
-        await domain(readers).parse(answer(b"<p>x" * INLINE_BYTES), URL)
+        large = answer(b"<p>x" * (INLINE_BYTES // 4 + 1))
+        for _ in range(FEW_BODIES):
+            await domain(readers).parse(large, URL)
+        assert len(readers.pids) == expected
+        await domain(readers).parse(large, URL)
         assert readers.pids
 
 
@@ -281,7 +290,7 @@ async def test_what_an_expression_is_applied_to_is_read_elsewhere() -> None:
 
 
 async def test_another_takes_the_place_of_a_reader_that_dies() -> None:
-    async with ParserPool(1, inline_bytes=-1) as readers:
+    async with ParserPool(1, inline=False) as readers:
         (pid,) = await started(readers)
         os.kill(pid, signal.SIGSTOP)  # so that it has received the body and cannot finish
         reading = asyncio.create_task(domain(readers).parse(answer(b"<p>x"), URL))

@@ -7,7 +7,7 @@ of the pool are shared fairly among the leases of the crawling process.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
@@ -46,15 +46,17 @@ class FairShares:
     """A fair semaphore for calls, each of which needs a slot and an amount of a resource such as memory.
 
     slots: the number of simultaneous calls at first.  max_slots: up to which it grows, by one whenever the first
-    waiting call has waited for SLOT_SECONDS; 0: it does not grow. One party (a domain) gets at most all slots but one,
-    unless there is only one slot.
+    waiting call has waited for SLOT_SECONDS and may_grow returns True; 0: it does not grow. One party (a domain) gets
+    at most all slots but one, unless there is only one slot.
     max_amount: the limit for the amounts of all calls together; a single call must not need more.
     The party with the fewest slots comes first, then the one that has waited longest. No call overtakes one that only
     waits for its amount; otherwise a large call might wait forever.
     """
 
-    def __init__(self, slots: int, *, max_amount: int, max_slots: int = 0) -> None:
-        self._slots, self._max_slots = slots, max_slots
+    def __init__(
+        self, slots: int, *, max_amount: int, max_slots: int = 0, may_grow: Callable[[], bool] = lambda: True
+    ) -> None:
+        self._slots, self._max_slots, self._may_grow = slots, max_slots, may_grow
         self._free_slots, self._free_amount = slots, max_amount
         self._slots_by_party: dict[Hashable, int] = {}  # only of parties with at least one slot
         self._waiters: list[_Waiter] = []
@@ -90,7 +92,7 @@ class FairShares:
     def _add_slot(self, waiter: _Waiter) -> None:
         """Add a slot if the waiter is the first and lacks one, and perhaps another one later."""
         if self._slots < self._max_slots:
-            if waiter in self._waiters[:1] and not self._has_free_slot(waiter.party):
+            if waiter in self._waiters[:1] and not self._has_free_slot(waiter.party) and self._may_grow():
                 self._slots, self._free_slots = self._slots + 1, self._free_slots + 1
                 self._grant_slots()
             waiter.timer = asyncio.get_running_loop().call_later(SLOT_SECONDS, self._add_slot, waiter)
@@ -130,6 +132,8 @@ T = TypeVar("T")
 log = logging.getLogger("recrawl.readers")
 
 INLINE_BYTES = 32 << 10  # size of the largest bodies parsed here; the slowest found of this size takes 0.13 s
+LARGE_BYTES = 256 << 10  # a larger body is never parsed here
+FEW_BODIES = 8  # between these sizes that are parsed here before a parser process is started, which takes 0.3 s of CPU
 MAX_PARSERS = 9  # parser processes, 50 MB each; one crawling process cannot keep more of them busy
 
 
@@ -173,8 +177,8 @@ def choose_parser_count() -> int:
 class ParserPool:
     """A pool of parser processes; a context manager.
 
-    processes: how many; 0: parse in this process.  inline_bytes: size of the largest bodies to parse here; while this
-    process is busy, those are parsed in all processes but two: one has this core, and one is kept for other bodies.
+    processes: how many; 0: parse in this process.  inline: whether small bodies are parsed here. While this process is
+    busy, they are also parsed in all processes but two: one has this core, and one is kept for other bodies.
     Some bodies need a parser process in any case: PDFs, because native code parses untrusted input; bodies to which a
     user's regular expression or XPath is applied, which may never end; and bodies that a plugin reads.
     """
@@ -183,15 +187,18 @@ class ParserPool:
         self,
         processes: int,
         *,
-        inline_bytes: int = INLINE_BYTES,
+        inline: bool = True,
         limits: ReadingLimits = READING_LIMITS,
         plugins: Plugins = NO_PLUGINS,
     ) -> None:
-        self._processes, self._inline_bytes, self.limits, self._plugins = processes, inline_bytes, limits, plugins
+        self._processes, self.limits, self._plugins = processes, limits, plugins
+        self._inline_bytes, self._few_left = (INLINE_BYTES, FEW_BODIES) if inline else (-1, 0)
         names = {each.name for each in plugins.readers.values()}
         self._handles = [ParserHandle(plugins=sorted(names)) for _ in range(max(processes, 1))]
         self._idle = list(self._handles)
-        self._shares = FairShares(1, max_amount=limits.memory_bytes, max_slots=len(self._handles))
+        self._shares = FairShares(
+            1, max_amount=limits.memory_bytes, max_slots=len(self._handles), may_grow=self._is_started
+        )
         self._load = LoadMeter()
 
     async def __aenter__(self) -> Self:
@@ -257,10 +264,20 @@ class ParserPool:
 
     def _should_use_process(self, body_bytes: int) -> bool:
         """Return whether to parse a body in a parser process, although it may be parsed here."""
-        if body_bytes > self._inline_bytes:
-            return self._processes > 0
-        active = len(self._handles) - len(self._idle)
-        return self._load.is_busy() and active < self._processes - 2
+        if body_bytes <= self._inline_bytes:
+            return self._load.is_busy() and self._active_count < self._processes - 2
+        if body_bytes <= LARGE_BYTES and self._few_left:
+            self._few_left -= 1
+            return False
+        return self._processes > 0
+
+    @property
+    def _active_count(self) -> int:
+        return len(self._handles) - len(self._idle)
+
+    def _is_started(self) -> bool:
+        """Return whether all processes that are in use have started: only then do waits mean that there are too few."""
+        return len(self.pids) >= self._active_count
 
     @asynccontextmanager
     async def _borrow_parser(self, party: Hashable, memory_bytes: int) -> AsyncIterator[ParserHandle]:
