@@ -78,7 +78,7 @@ class Boilerplate(Struct, frozen=True):
     def list_shared_lines(self) -> SharedLines:
         """Return the texts that are boilerplate now."""
         hashes = (count.text for form, count in self.counts.items() if count.text and self.contains(form))
-        return SharedLines(frozenset(hashes), self.total_visits)
+        return SharedLines.build(hashes, pages=self.total_visits)
 
     def was_boilerplate(self, form: int) -> bool:
         """Return whether a block is or was boilerplate."""

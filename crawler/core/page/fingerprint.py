@@ -84,6 +84,9 @@ def count_distance_bits(one: Fingerprint, other: Fingerprint) -> int:
     return (one ^ other).bit_count()
 
 
-def compute_digest(data: bytes) -> bytes:
-    """Return a 16-byte digest that is equal only for equal data."""
-    return blake2b(data, digest_size=16).digest()
+def compute_digest(*parts: bytes) -> bytes:
+    """Return a 16-byte digest of parts of data, joined, that is equal only for equal data."""
+    digest = blake2b(digest_size=16)
+    for part in parts:
+        digest.update(part)
+    return digest.digest()

@@ -5,12 +5,13 @@ signs is complete without scripts, as far as its HTML shows.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 from crawler.core.http.urls import Url, normalize_urls
+from crawler.core.page.compiled_scan import JoinedLines
 from crawler.core.page.html import Markup
-from crawler.core.page.scan import EMPTY_ROOT, NOSCRIPT_MESSAGE, PLACEHOLDER, PageScan, RecordKind
+from crawler.core.page.scan import EMPTY_ROOT, NOSCRIPT_MESSAGE, PLACEHOLDER, Record, RecordKind
 
 MAX_SHELL_CHARS = 200  # of main text; in a page with more, scripts are not expected to write all of it
 MIN_TEXT_SHARE = 0.01  # of the HTML's characters; a page with less text is mostly code and data
@@ -56,45 +57,47 @@ _API = re.compile(r"(?i)^/(?:_|api/|static/|assets/|graphql|wp-json|wp-content|w
 
 def has_scripts(body: bytes) -> bool:
     """Return whether a page has anything that a browser executes on load."""
+    lower = body.lower()
+    if b"<script" not in lower and b"onload" not in lower and b"onerror" not in lower:
+        return False  # as the slower search below would find
     return _SCRIPT.search(body) is not None
 
 
 def find_script_signs(
-    markup: Markup, *, text: str, main: str, links: Iterable[Url], base: Url
+    markup: Markup, records: Sequence[Record], lines: JoinedLines, *, links: Iterable[Url], base: Url
 ) -> tuple[ScriptSign, ...]:
     """Return the signs that the scripts of a page that has some write a part of it.
 
-    text, main, links: the page's content without scripts.  base: the base of relative links.
+    records, lines, links: the page's content without scripts.  base: the base of relative links.
     """
-    scan, source = markup.scan, markup.source
-    signs = {
+    signs, main = markup.head.signs, lines.main.decode("utf-8", "surrogatepass")
+    found = {
         ScriptSign.SHELL: len(main) <= MAX_SHELL_CHARS,
-        ScriptSign.LITTLE_TEXT: len(text) < MIN_TEXT_SHARE * len(source),
-        ScriptSign.EMPTY_ELEMENT: _has_empty_element(markup),
-        ScriptSign.PLACEHOLDER: _has_placeholder(scan, main),
-        ScriptSign.NOSCRIPT: bool(scan.signs & NOSCRIPT_MESSAGE),
-        ScriptSign.DATA_LINKS: _has_links_in_data(scan, links, base),
+        ScriptSign.LITTLE_TEXT: lines.chars < MIN_TEXT_SHARE * len(markup.source),
+        ScriptSign.EMPTY_ELEMENT: _has_empty_element(markup.source, signs, records),
+        ScriptSign.PLACEHOLDER: bool(signs & PLACEHOLDER) or _has_placeholder(main),
+        ScriptSign.NOSCRIPT: bool(signs & NOSCRIPT_MESSAGE),
+        ScriptSign.DATA_LINKS: _has_links_in_data(records, links, base),
     }
-    return tuple(sign for sign, is_present in signs.items() if is_present)
+    return tuple(sign for sign, is_present in found.items() if is_present)
 
 
-def _has_empty_element(markup: Markup) -> bool:
-    source = markup.source
+def _has_empty_element(source: str, signs: int, records: Sequence[Record]) -> bool:
     ends = (end.start() for end in _CUSTOM_ELEMENT_END.finditer(source))
     before = (source[max(0, end - MAX_BLANK_CHARS) : end] for end in ends)
-    if markup.scan.signs & EMPTY_ROOT or any(each.rstrip().endswith(">") for each in before):
+    if signs & EMPTY_ROOT or any(each.rstrip().endswith(">") for each in before):
         return True
-    ids = (values[0].lower() for kind, values in markup.scan.records if kind == RecordKind.BLANK)
+    ids = (values[0].lower() for kind, values in records if kind == RecordKind.BLANK)
     return any(not _NO_CONTENT.search(each) for each in ids)
 
 
-def _has_placeholder(scan: PageScan, main: str) -> bool:
-    return bool(scan.signs & PLACEHOLDER or _WAIT.search(f"\n{main}\n") or _TEMPLATE_SYNTAX.search(main))
+def _has_placeholder(main: str) -> bool:
+    return bool(_WAIT.search(f"\n{main}\n") or _TEMPLATE_SYNTAX.search(main))
 
 
-def _has_links_in_data(scan: PageScan, links: Iterable[Url], base: Url) -> bool:
+def _has_links_in_data(records: Sequence[Record], links: Iterable[Url], base: Url) -> bool:
     paths: dict[str, None] = {}
-    for kind, values in scan.records:
+    for kind, values in records:
         data = values[1] if kind == RecordKind.SCRIPT else ""
         for path in _PATH.findall(data):
             plain = "/" + path.replace("\\/", "/")
