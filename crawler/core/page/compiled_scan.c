@@ -92,11 +92,12 @@ enum {
     BOX_PARENTS, BOX_ENDS, LINE_BOXES, LINE_CHARS, LINE_LINK_CHARS, POINTERS, /* integers; of a pointer, four */
     BOX_CLASSES, BOX_HINTS, TEXTS, MARKED, ANCHORS, RECORD_VALUES, BASE_VALUE, LANGUAGE, /* strings */
     LOCAL, /* for each anchor, whether it is a part of the page */
-    /* What `join_texts`, `digest_words` and `join_content` make of these: */
-    WHOLE, MAIN, RESTORED, SHAPE, LOWER, HASHES, MARKS, PERMALINKS, READING,
+    SCRIPTS, /* the texts of inline scripts */
+    /* What `join_texts`, `digest_words`, `join_content` and `find_data_paths` make of these: */
+    WHOLE, MAIN, RESTORED, SHAPE, LOWER, HASHES, MARKS, PERMALINKS, READING, PATHS,
     BUFFERS
 };
-typedef struct { Buffer buffers[BUFFERS]; size_t signs, failed; } Scan;
+typedef struct { Buffer buffers[BUFFERS]; size_t signs, failed, chars; } Scan;
 
 typedef struct {
     int depth, box, own_box, root_chars, root_anchors;
@@ -460,6 +461,7 @@ static void flush(Walker *walker) {
         add_byte(walker, TEXTS, 0);
         add_byte(walker, MARKED, 0);
         add_integer(walker, LINE_CHARS, walker->chars);
+        walker->scan->chars += (size_t)walker->chars;
         add_integer(walker, LINE_LINK_CHARS, walker->link_chars);
         walker->text_start = buffers[TEXTS].length;
         walker->marked_start = buffers[MARKED].length;
@@ -570,7 +572,7 @@ static void collect_text(Walker *walker, Node *node, int is_title) {
     } else {
         text = take_chars(text, walker->data_chars_left);
         walker->data_chars_left -= count_chars(text);
-        add_string(walker, RECORD_VALUES, text);
+        add_string(walker, SCRIPTS, text);
     }
     call->free_text(walker->document, owned);
 }
@@ -1457,6 +1459,92 @@ int digest_words(Scan *scan, int is_whole, const u64 *replaced, size_t replaced_
     if (!found->words) return 1;
     found->fingerprint = compute_fingerprint((const u64 *)(const void *)hashes->data, found->words);
     sample_words((const u64 *)(const void *)hashes->data, marks, found->words, replaced, replaced_count, found);
+    return 1;
+}
+
+/* ---- Signs in the source of a page, as script_signs.py has them ---- */
+
+enum { MAX_EVENT_CHARS = 320, MAX_BLANK_CHARS = 200, MIN_PATH_CHARS = 2, MAX_PATH_CHARS = 200 };
+
+static int has_event(Text tag) {
+    const byte *end = tag.end - tag.start > MAX_EVENT_CHARS ? tag.start + MAX_EVENT_CHARS : tag.end;
+    for (; tag.start < end && *tag.start != '>'; tag.start++)
+        if (skip_word(tag.start, tag.end, "onload") || skip_word(tag.start, tag.end, "onerror")) return 1;
+    return 0;
+}
+
+/* Return whether a page may have something that a browser executes; else it has nothing for sure. */
+int may_have_scripts(const byte *start, size_t length) {
+    static const char *const names[] = {"body", "svg", "img", "iframe", "link"};
+    Text text;
+    size_t at;
+    text.start = start;
+    text.end = start + length;
+    while ((text.start = find_byte(text, '<'))) {
+        text.start++;
+        if (skip_word(text.start, text.end, "script")) return 1;
+        for (at = 0; at < sizeof names / sizeof *names; at++)
+            if (skip_word(text.start, text.end, names[at]) && has_event(text)) return 1;
+    }
+    return 0;
+}
+
+/* Return whether a page has a custom element that is empty or ends with another element. */
+int has_empty_custom_element(const byte *start, size_t length) {
+    Text text;
+    text.start = start;
+    text.end = start + length;
+    while ((text.start = find_byte(text, '<'))) {
+        const byte *at = ++text.start, *last = text.start - 1;
+        int count;
+        if (text.end - at < 2 || *at != '/' || *++at < 'a' || *at > 'z') continue;
+        while (++at < text.end && ((*at >= 'a' && *at <= 'z') || (*at >= '0' && *at <= '9')));
+        if (at == text.end || *at != '-') continue;
+        for (count = 0; count < MAX_BLANK_CHARS && last > start; count++) {
+            const byte *end = last;
+            do last--; while (last > start && is_continuation(*last));
+            if (get_space_length(last, end)) continue;
+            if (*last == '>') return 1;
+            break;
+        }
+    }
+    return 0;
+}
+
+/* Find quoted paths in the inline scripts of a page; those of each script end with an empty string. Return whether there
+   was memory for them. Only Python knows which characters that are not ASCII are in words. */
+int find_data_paths(Scan *scan) {
+    Walker state, *walker = &state;
+    Text scripts = get_strings(scan, SCRIPTS), data, path;
+    resume(walker, scan);
+    scan->buffers[PATHS].length = 0;
+    while (is_filled(scripts)) {
+        const byte *start;
+        for (data = take_string(&scripts), start = data.start; (data.start = find_byte(data, '/')); data.start = path.end) {
+            const byte *before = data.start;
+            int count = 0; /* an escaped slash counts once */
+            path.start = path.end = data.start + 1;
+            if (before > start && before[-1] == '\\') before--;
+            if (before == start || (before[-1] != '"' && before[-1] != '\'')) continue;
+            if (path.end < data.end && *path.end == '\\') path.end++;
+            if (path.end < data.end && *path.end == '/') continue;
+            path.end = path.start;
+            for (; path.end < data.end; path.end++) {
+                byte each = *path.end;
+                count += !is_continuation(each) && !(each == '/' && path.end[-1] == '\\');
+                if (is_in_word(each) || each == '-' || each == '.' || each == '~' || each == '%' || each == '/') continue;
+                if (each != '\\' || path.end + 1 == data.end || path.end[1] != '/') break;
+            }
+            if (path.end == data.end || (*path.end != '"' && *path.end != '\'')) {
+                path.end = path.start;
+                continue;
+            }
+            if (--count >= MIN_PATH_CHARS && count <= MAX_PATH_CHARS) /* without the quote */
+                add_string(walker, PATHS, path);
+        }
+        add_byte(walker, PATHS, 0);
+        if (scan->failed) return 0;
+    }
     return 1;
 }
 

@@ -66,19 +66,20 @@ _VALUE_COUNTS: dict[int, int] = {
     RecordKind.META: 5,
     RecordKind.LINK: 3,
     RecordKind.IMAGE: 3,
-    RecordKind.SCRIPT: 2,
+    RecordKind.SCRIPT: 1,  # and its text
     RecordKind.BLANK: 1,
 }
 # The buffers of a scan, in the order of compiled_scan.c: bytes, integers, strings, and the texts made of them.
 _BOX_TAGS_AT, _BOX_FLAGS, _FOLLOWED, _RECORD_KINDS = range(4)
 _BOX_PARENTS, _BOX_ENDS, _LINE_BOXES, _LINE_CHARS, _LINE_LINK_CHARS, _POINTERS = range(4, 10)
 _BOX_CLASSES, _BOX_HINTS, _TEXTS, _MARKED, _ANCHORS, _RECORD_VALUES, _BASE, _LANGUAGE = range(10, 18)
-_WHOLE, _MAIN, _RESTORED, _SHAPE, _READING = 19, 20, 21, 22, 27
-_BUFFERS = 28
+_SCRIPTS, _WHOLE, _MAIN, _RESTORED, _SHAPE, _READING, _PATHS = 19, 20, 21, 22, 23, 28, 29
+_BUFFERS = 30
 _CHARACTERS, _UNKNOWN = 0x2200, 0xFFFF  # as in compiled_scan.c
 _WORD_CHARACTER = re.compile(r"\w")
 _WITHOUT_LOWERCASE = {0x130: None, 0x3A3: None}  # one has two characters, the other depends on the letters around it
-_Scan = ctypes.c_size_t * (3 * _BUFFERS + 2)  # the address, length and size of each buffer; then signs and failure
+# The address, length and size of each buffer; then signs, failure and characters:
+_Scan = ctypes.c_size_t * (3 * _BUFFERS + 3)
 _new_pointer: Callable[[Collection[int]], Pointer] = partial(tuple.__new__, Pointer)
 _new_record: Callable[[Collection[Any]], Record] = partial(tuple.__new__, Record)
 
@@ -283,6 +284,9 @@ def _declare(library: ctypes.CDLL) -> None:
     library.join_texts.argtypes = (address, ctypes.c_int, address)
     library.digest_words.argtypes = (address, ctypes.c_int, address, size, address)
     library.join_content.argtypes = (address, address, size)
+    library.find_data_paths.argtypes = (address,)
+    library.may_have_scripts.argtypes = (ctypes.c_char_p, size)
+    library.has_empty_custom_element.argtypes = (ctypes.c_char_p, size)
     library.count_affordable_bytes.argtypes = (ctypes.c_char_p, size, number)
     library.count_affordable_bytes.restype = number
     library.hash_words.argtypes = (ctypes.c_char_p, size, address, address, size)
@@ -377,10 +381,11 @@ class JoinedLines(Struct, frozen=True):
 class CompiledScan:
     """What the library found in a page, in its own memory. Objects are only made of what is asked for."""
 
-    __slots__ = ("_buffers", "_found", "address", "library")
+    __slots__ = ("_found", "_records", "address", "library")
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self.library, self._found = library, _Scan()
+        self._records: list[Record] | None = None
         self.address = ctypes.addressof(self._found)
 
     def __del__(self) -> None:
@@ -401,7 +406,20 @@ class CompiledScan:
 
     @property
     def records(self) -> list[Record]:
-        return list(_build_records(self._get(_RECORD_KINDS), _split(self._get(_RECORD_VALUES))))
+        """Return the records; inline scripts without their texts, except data in JSON."""
+        if self._records is None:
+            self._records = list(self._build_records(needs_all=False))
+        return self._records
+
+    def _build_records(self, *, needs_all: bool) -> Iterator[Record]:
+        values, scripts = iter(_split(self._get(_RECORD_VALUES))), iter(self._get(_SCRIPTS).split(b"\0"))
+        for kind in self._get(_RECORD_KINDS):
+            of_record = tuple(islice(values, _VALUE_COUNTS[kind]))
+            if kind == RecordKind.SCRIPT:
+                data = next(scripts)
+                is_needed = needs_all or "json" in of_record[0].lower()
+                of_record = (of_record[0], data.decode("utf-8", "replace") if is_needed else "")
+            yield _new_record((kind, of_record))
 
     @property
     def anchors(self) -> list[str]:
@@ -417,7 +435,7 @@ class CompiledScan:
 
     def count_chars(self) -> int:
         """Return the number of characters of all lines that are not whitespace."""
-        return sum(_read_integers(self._get(_LINE_CHARS)))
+        return self._found[3 * _BUFFERS + 2]
 
     def describe(self, tag_numbers: bytes) -> tuple[Any, ...]:
         """Return the numbers of boxes and lines, the addresses of what is known of them, and the sizes of the texts.
@@ -465,6 +483,18 @@ class CompiledScan:
             raise MemoryError
         return self._get(_READING).decode("utf-8", "replace") if done > 0 else None
 
+    def find_data_paths(self) -> list[list[str]]:
+        """Return the quoted texts of each inline script that may be paths."""
+        if not self.library.find_data_paths(self.address):
+            raise MemoryError
+        paths: list[list[str]] = [[]]
+        for path in _split(self._get(_PATHS)):
+            if path:
+                paths[-1].append(path)
+            else:
+                paths.append([])
+        return paths
+
     def _get(self, buffer: int) -> bytes:
         return ctypes.string_at(self._found[3 * buffer], self._found[3 * buffer + 1])
 
@@ -487,7 +517,7 @@ class CompiledScan:
             pointers=list(map(_new_pointer, zip(*[iter(pointers)] * 4, strict=True))),
             anchors=self.anchors,
             followed=self.followed,
-            records=self.records,
+            records=list(self._build_records(needs_all=True)),
             base=self.base,
             language=self.language,
             signs=self.signs,
@@ -508,9 +538,3 @@ def _split(data: bytes) -> list[str]:
     strings = data.decode("utf-8", "replace").split("\0")
     strings.pop()
     return strings
-
-
-def _build_records(kinds: bytes, values: list[str]) -> Iterator[Record]:
-    rest = iter(values)
-    for kind in kinds:
-        yield _new_record((kind, tuple(islice(rest, _VALUE_COUNTS[kind]))))

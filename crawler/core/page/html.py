@@ -65,7 +65,7 @@ class Markup:
         Some forums put whole discussions there.
         """
         scan = self.scan
-        if b"<noscript" not in self.data or sum(scan.line_chars) >= MIN_TEXT_CHARS:
+        if sum(scan.line_chars) >= MIN_TEXT_CHARS or b"<noscript" not in self.data:
             return scan
         complete = scan_tree(self.tree, with_noscript=True)
         return complete if sum(complete.line_chars) >= MIN_TEXT_CHARS else scan
@@ -74,7 +74,7 @@ class Markup:
     def compiled_content(self) -> CompiledScan | None:
         """Return the same in the memory of the library; None if there is no library."""
         compiled = self.compiled
-        if compiled is None or b"<noscript" not in self.data or compiled.count_chars() >= MIN_TEXT_CHARS:
+        if compiled is None or compiled.count_chars() >= MIN_TEXT_CHARS or b"<noscript" not in self.data:
             return compiled
         complete = scan_compiled(self.tree, with_noscript=True)
         return complete if complete is not None and complete.count_chars() >= MIN_TEXT_CHARS else compiled

@@ -35,6 +35,12 @@ PAGES = {
     "word classes": "<p>\xc0\xdf \u0416\u0436 \xa9 \u20ac5 \u2019s \u0301 \u0f0b \u2126 2nd lamps THE coast \u1e9e",
     "no words": "<p>!!! ...",
     "many lines": "".join(f"<p>The lamp number {n} of the coast is lit" for n in range(900)),
+    "data": """<script>a="/one/two" '/x\\/y' "\\/three" "//no" "/\\/no" "/a" "/\xfcber" "/\u20ac/x" "/%s"</script>
+        <script type='Application/JSON'>["/four/", '/five"/six', "/\\/", "/.js.js"]</script>"""
+    % ("long" * 60),
+    "custom elements": "<script></script><p>a</p>\u3000\n </x-y> <x-z>text</x-z>",
+    "filled custom elements": "<script></script></X-y>\xe9</x-z>" + " " * 200 + "</b1-><b></a</c->",
+    "events": f"<img {'x' * 300} ONLOAD =1><iframe onerrors=1><link on><body onload>",
     "readers without scripts": f"<p>x<noscript><h1>Forum</h1><p>{'A long message. ' * 40}{CODE}</noscript>",
 }
 
@@ -83,7 +89,16 @@ TAGS = [
     "<i>",
 ]
 TAGS += ["<code>", "</code>", "<footer>", "</footer>", "<ul><li>", "<noscript>", "</noscript>", "<div class=sidebar>"]
-TAGS += ["</div>", "<img src=a alt=b>", "<title>t</title>", "<script>x</script>", "<x-y></x-y>", "<table><tr><td>"]
+TAGS += [
+    "</div>",
+    "<img src=a alt=b>",
+    "<title>t</title>",
+    "<script>x</script>",
+    "<x-y></x-y>",
+    "<script>x = ['/a/b', \"/c/d\", '\\/e\\/f']</script>",
+    "<svg onload=x>",
+    "<table><tr><td>",
+]
 
 
 @given(st.lists(TEXTS | st.sampled_from(TAGS), max_size=60).map("".join), st.booleans())
