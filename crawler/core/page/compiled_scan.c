@@ -117,6 +117,7 @@ typedef struct {
     size_t text_start, marked_start;
     int has_gap; /* whether whitespace comes before the next word of the text */
     int has_space; /* the same for the marked line */
+    int has_control; /* whether the text has characters that are not in the marked line */
     int chars, link_chars, line_pointers, pending;
     /* Of the page: */
     int all_chars, data_chars_left, titles, is_in_body;
@@ -242,6 +243,17 @@ static int count_chars(Text text) {
     return count;
 }
 
+static int count_spaces(Text text) {
+    const u64 ones = 0x0101010101010101ull, low = ones * 0x7F;
+    int count = 0;
+    for (; text.end - text.start >= 8; text.start += 8) {
+        u64 word = ((const Word *)(const void *)text.start)->value ^ ones * ' ';
+        count += (int)((~(((word & low) + low) | word | low) >> 7) * ones >> 56);
+    }
+    while (text.start < text.end) count += *text.start++ == ' ';
+    return count;
+}
+
 static Text take_chars(Text text, int count) {
     const byte *at = text.start;
     if (text.end - text.start <= count) return text;
@@ -312,16 +324,22 @@ static void add_string(Walker *walker, int number, Text text) {
     buffer->length = (size_t)(to - buffer->data);
 }
 
+#if defined __GNUC__ && !defined __TINYC__ && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define LOWEST_FIRST /* the first of eight bytes is the lowest one of a number */
+#endif
+
 /* Append words, separated by single spaces, to what is in a buffer from `start` on. has_gap: whether whitespace comes
    before the text. Return whether it ends with whitespace. */
 static int add_words(Walker *walker, int number, size_t start, Text text, int dropped, int has_gap) {
+    const u64 ones = 0x0101010101010101ull;
     Buffer *buffer = &walker->buffers[number];
     byte *to = reserve(walker, buffer, (size_t)(text.end - text.start) + 1), *first;
-    const byte *at = text.start;
+    const byte *at = text.start, *start_at;
     if (!to) return 0;
     first = buffer->data + start;
     while (at < text.end) {
         int length = get_space_length(at, text.end);
+        walker->has_control |= kinds[*at] <= CONTROL;
         if (length || kinds[*at] <= dropped) {
             has_gap |= length > 0;
             at += length ? length : 1;
@@ -329,6 +347,17 @@ static int add_words(Walker *walker, int number, size_t start, Text text, int dr
         }
         if (has_gap && to > first) *to++ = ' ';
         has_gap = 0;
+#ifdef LOWEST_FIRST
+        for (start_at = at; text.end - at >= 8;) { /* copies eight bytes, of which those before a special one count */
+            u64 word = ((const Word *)(const void *)at)->value, special = ((word - ones * 33) | word) & ones << 7;
+            ((Word *)(void *)to)->value = word;
+            length = special ? __builtin_ctzll(special) / 8 : 8;
+            to += length;
+            at += length;
+            if (special) break;
+        }
+        if (at > start_at) continue;
+#endif
         do *to++ = *at++; while (at < text.end && kinds[*at] == PLAIN);
     }
     buffer->length = (size_t)(to - buffer->data);
@@ -507,6 +536,16 @@ static void add_marked_words(Walker *walker, Text text) {
     walker->has_space = add_words(walker, MARKED, walker->buffers[MARKED].length, text, CONTROL, 0);
 }
 
+/* Do the same with text whose whitespace is collapsed, and that has no control characters. */
+static void add_collapsed_words(Walker *walker, Text words, int starts_with_space, int ends_with_space) {
+    walker->has_space |= starts_with_space;
+    if (walker->has_space && walker->buffers[MARKED].length > walker->marked_start) add_byte(walker, MARKED, ' ');
+    start_marks(walker);
+    add_string(walker, MARKED, words);
+    if (!walker->scan->failed) walker->buffers[MARKED].length--; /* without the NUL */
+    walker->has_space = ends_with_space;
+}
+
 /* Count the words of the message for readers without scripts, in its first characters. */
 static void add_message(Walker *walker, Text text) {
     text = take_chars(text, settings->max_message_chars - walker->message_chars);
@@ -523,6 +562,9 @@ static void add_text(Walker *walker, Text text, const Element *element) {
     int is_collected = !element->is_hidden && element->is_watched, chars;
     int is_current = is_collected && element->box == walker->box;
     int is_preformatted = walker->buffers[BOX_FLAGS].data[element->box] & PREFORMATTED;
+    Buffer *texts = &walker->buffers[TEXTS];
+    size_t start;
+    Text words;
     if (is_filled(text) && is_blank(text)) {
         walker->has_gap = 1;
         if (is_current && is_preformatted) add_text_without(walker, MARKED, text, CONTROL);
@@ -536,12 +578,18 @@ static void add_text(Walker *walker, Text text, const Element *element) {
         flush(walker);
         walker->box = element->box;
     }
+    start = texts->length;
+    walker->has_control = 0;
     walker->has_gap = add_words(walker, TEXTS, walker->text_start, text, NUL, walker->has_gap);
-    chars = count_word_chars(text);
+    words.start = texts->data + start;
+    words.end = texts->data + texts->length;
+    if (is_filled(words) && *words.start == ' ') words.start++;
+    chars = walker->has_control ? count_word_chars(text) : count_chars(words) - count_spaces(words);
     walker->chars += chars;
     if (element->is_in_link) walker->link_chars += chars;
     if (is_preformatted) add_text_without(walker, MARKED, text, CONTROL);
-    else add_marked_words(walker, text);
+    else if (walker->has_control || !is_filled(words)) add_marked_words(walker, text);
+    else add_collapsed_words(walker, words, get_space_length(text.start, text.end) > 0, walker->has_gap);
 }
 
 /* ---- Records ---- */
@@ -922,17 +970,6 @@ static Text get_strings(const Scan *scan, int number) {
     strings.start = scan->buffers[number].data;
     strings.end = strings.start + scan->buffers[number].length;
     return strings;
-}
-
-static int count_spaces(Text text) {
-    const u64 ones = 0x0101010101010101ull, low = ones * 0x7F;
-    int count = 0;
-    for (; text.end - text.start >= 8; text.start += 8) {
-        u64 word = ((const Word *)(const void *)text.start)->value ^ ones * ' ';
-        count += (int)((~(((word & low) + low) | word | low) >> 7) * ones >> 56);
-    }
-    while (text.start < text.end) count += *text.start++ == ' ';
-    return count;
 }
 
 /* Append a line and its end to a text. */
