@@ -1356,8 +1356,16 @@ static int is_unspaced(const byte *at, const byte *end) {
     return *range > 0;
 }
 
-static int is_in_word(byte each) {
-    return each >= 0x80 || is_letter(each) || (each >= '0' && each <= '9') || each == '_';
+/* Kinds of bytes in words. MAY_BE_UNSPACED: it may be the first byte of a character that is a word. */
+enum { SEPARATOR, IN_WORD, DIGIT, MAY_BE_UNSPACED };
+static byte word_kinds[256];
+
+static int is_in_word(byte each) { return word_kinds[each] != SEPARATOR; }
+
+static int get_word_kind(int value) {
+    if (value >= 0x80) return value >= 0xE3 && value < 0xF0 ? MAY_BE_UNSPACED : IN_WORD;
+    if (value >= '0' && value <= '9') return DIGIT;
+    return is_letter((byte)value) || value == '_' ? IN_WORD : SEPARATOR;
 }
 
 /* Write the hash and the marks of each word of a text; return how many there are, at most `max_words`. */
@@ -1372,8 +1380,12 @@ size_t hash_words(const byte *at, size_t length, u64 *hashes, byte *marks, size_
         if (at == end) break;
         word = at;
         if (is_unspaced(at, end)) at += 3;
-        else for (; at < end && is_in_word(*at) && !is_unspaced(at, end); at++)
-            if (*at >= '0' && *at <= '9') mark |= HAS_DIGIT;
+        else for (; at < end; at++) {
+            int kind = word_kinds[*at];
+            if (kind == IN_WORD) continue;
+            if (kind == SEPARATOR || (kind == MAY_BE_UNSPACED && is_unspaced(at, end))) break;
+            if (kind == DIGIT) mark |= HAS_DIGIT;
+        }
         marks[count] = (byte)mark;
         hashes[count++] = call->hash(word, (size_t)(at - word));
         mark = 0;
@@ -1395,8 +1407,18 @@ static int lower_words(Walker *walker, Text text) {
     byte *to = reserve(walker, &walker->buffers[LOWER], 2 * (size_t)(text.end - text.start) + 8);
     if (!to) return 0;
     while (text.start < text.end) {
-        u32 character = *text.start;
-        const byte *end = text.start + 1;
+        const u64 ones = 0x0101010101010101ull;
+        u32 character;
+        const byte *end;
+        for (; text.end - text.start >= 8; text.start += 8, to += 8) { /* eight ASCII characters at once */
+            u64 word = ((const Word *)(const void *)text.start)->value;
+            if (word & ones << 7) break;
+            word |= ((word + ones * (0x80 - 'A')) & ~(word + ones * (0x7F - 'Z')) & ones << 7) >> 2;
+            ((Word *)(void *)to)->value = word;
+        }
+        if (text.start == text.end) break;
+        character = *text.start;
+        end = text.start + 1;
         if (character < 0x80) {
             *to++ = lower((byte)character);
             text.start = end;
@@ -1506,22 +1528,26 @@ enum { MAX_EVENT_CHARS = 320, MAX_BLANK_CHARS = 200, MIN_PATH_CHARS = 2, MAX_PAT
 static int has_event(Text tag) {
     const byte *end = tag.end - tag.start > MAX_EVENT_CHARS ? tag.start + MAX_EVENT_CHARS : tag.end;
     for (; tag.start < end && *tag.start != '>'; tag.start++)
-        if (skip_word(tag.start, tag.end, "onload") || skip_word(tag.start, tag.end, "onerror")) return 1;
+        if (lower(*tag.start) != 'o') continue;
+        else if (skip_word(tag.start, tag.end, "onload") || skip_word(tag.start, tag.end, "onerror")) return 1;
     return 0;
 }
 
 /* Return whether a page may have something that a browser executes; else it has nothing for sure. */
 int may_have_scripts(const byte *start, size_t length) {
-    static const char *const names[] = {"body", "svg", "img", "iframe", "link"};
     Text text;
-    size_t at;
     text.start = start;
     text.end = start + length;
     while ((text.start = find_byte(text, '<'))) {
-        text.start++;
-        if (skip_word(text.start, text.end, "script")) return 1;
-        for (at = 0; at < sizeof names / sizeof *names; at++)
-            if (skip_word(text.start, text.end, names[at]) && has_event(text)) return 1;
+        const byte *at = ++text.start;
+        const char *name = 0, *other = 0;
+        switch (at < text.end ? lower(*at) : 0) {
+        case 's': name = "svg"; if (skip_word(at, text.end, "script")) return 1; break;
+        case 'b': name = "body"; break;
+        case 'i': name = "img"; other = "iframe"; break;
+        case 'l': name = "link"; break;
+        }
+        if (name && (skip_word(at, text.end, name) || (other && skip_word(at, text.end, other))) && has_event(text)) return 1;
     }
     return 0;
 }
@@ -1600,7 +1626,7 @@ int load(const Settings *given) {
     int at, count = 1;
     call = given->functions;
     settings = given;
-    for (at = 0; at < 256; at++) kinds[at] = (byte)get_kind(at);
+    for (at = 0; at < 256; at++) kinds[at] = (byte)get_kind(at), word_kinds[at] = (byte)get_word_kind(at);
     tags[0].name = get_name_at((const byte *)"");
     for (name = get_name_at(given->tags); is_filled(name); name = get_name_at(name.end + 1), count++) {
         if (count == MAX_TAGS) return 0;
