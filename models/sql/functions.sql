@@ -106,6 +106,17 @@ $$;
 COMMENT ON FUNCTION distance_bits IS
     'Return the Hamming distance of two 64-bit fingerprints: 0 for equal main texts, about 32 for unrelated ones.';
 
+CREATE FUNCTION version_content(text text, content text, content_ranges int[]) RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE AS $$
+SELECT CASE WHEN content IS NOT NULL OR content_ranges = '{}' THEN coalesce(content, text)
+            ELSE (SELECT convert_from(string_agg(substring(x.bytes FROM content_ranges[n] + 1
+                                                           FOR content_ranges[n + 1] - content_ranges[n]),
+                                                 ''::bytea ORDER BY n), 'UTF8')
+                    FROM (SELECT convert_to(text, 'UTF8') AS bytes OFFSET 0) x,
+                         generate_series(1, cardinality(content_ranges), 2) n) END $$;
+COMMENT ON FUNCTION version_content IS
+    'Return what a reader would call the page. text, content, content_ranges: columns of snapshot.';
+
 CREATE FUNCTION page_category(state text, version int, list_kind text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
 SELECT CASE WHEN list_kind = '' AND version = 0 THEN 'unread_list'
