@@ -28,7 +28,7 @@ from crawler.core.visit.state import NEVER, State
 from crawler.core.visit.visit import Target
 from crawler.errors import LeaseLost
 from crawler.store.claim.active_lease import fence
-from crawler.store.database import PREFER_KEY_LOOKUPS, Connection, Database
+from crawler.store.database import REUSE_KEY_LOOKUPS, Connection, Database
 from crawler.store.domain_rows import read_domain, write_inbox_cursor
 from crawler.store.frontier.candidate_query import (
     KEY_ROWS,
@@ -108,7 +108,7 @@ async def select_targets(
         context = await read_scoring_context(connection, lease.domain, at=at, defaults=defaults, token=lease.token)
         if context is None:
             raise LeaseLost(f"another worker has taken over {lease.domain.authority}")
-        await connection.execute(PREFER_KEY_LOOKUPS)
+        await connection.execute(REUSE_KEY_LOOKUPS)
         scored, selection = await _select_new(connection, values, context, defers_repeats=True)
         if len(selection.rescheduled):
             due = [compute_due_at(float(days), at=at) for days in selection.due_in]
@@ -133,7 +133,7 @@ async def preview_targets(
         context = await read_scoring_context(connection, domain, at=at, defaults=defaults)
         if context is None:
             return []
-        await connection.execute(PREFER_KEY_LOOKUPS)
+        await connection.execute(REUSE_KEY_LOOKUPS)
         scored, selection = await _select_new(connection, values, context, defers_repeats=False)
         return await read_targets(connection, domain.id, scored, selection.chosen.tolist(), context)
 
@@ -272,7 +272,7 @@ async def update_due_times(
             return False
         if not after and not isinstance(context.revisit_policy, ValuePolicy):
             await connection.execute(UNLINK_DUPLICATES, (lease.domain.id,))
-        await connection.execute(PREFER_KEY_LOOKUPS)
+        await connection.execute(REUSE_KEY_LOOKUPS)
         values = {"domain_id": lease.domain.id, "after_key": after, "most": max_pages, "at": at}
         pages = await score_pages(connection, SLICE_ROWS, values, context)
         await _write_due_times(connection, lease.domain.id, pages, at=at)

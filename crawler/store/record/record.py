@@ -23,7 +23,7 @@ from crawler.errors import LeaseLost
 from crawler.store import failure_runs
 from crawler.store.claim import budgets
 from crawler.store.claim.active_lease import fence, renew_slots, write_suspension
-from crawler.store.database import PREFER_KEY_LOOKUPS, Connection, Database
+from crawler.store.database import REUSE_KEY_LOOKUPS, Connection, Database
 from crawler.store.domain_rows import post_reprice, post_signals
 from crawler.store.failure_runs import FailureEvent
 from crawler.store.learned.credibility import learn_sources, learn_trust
@@ -107,7 +107,7 @@ async def record_visits(db: Database, lease: Lease, batch: Batch, *, retrying: b
         if state is None:
             raise LeaseLost(f"another worker has taken over {lease.domain.authority}")
         await renew_slots(connection, lease)
-        await connection.execute(PREFER_KEY_LOOKUPS)
+        await connection.execute(REUSE_KEY_LOOKUPS)
         if retrying and await fetch_value(connection, IS_RECORDED, (domain_id, visits[0].target.key, visits[0].at)):
             return 0
         visits = await lists.limit_feeds(connection, domain_id, visits)
