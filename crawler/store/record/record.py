@@ -121,7 +121,7 @@ async def record_visits(db: Database, lease: Lease, batch: Batch, *, retrying: b
         await pages.request_renders(connection, domain_id, batch.to_render, at=batch.at)
         await shared_schedules.update_schedules(connection, domain_id, visits)
         await pages.write_links(connection, domain_id, opic, visits)
-        await write_opic_batch(connection, domain_id, opic)
+        await write_opic_batch(connection, domain_id, opic, dispatched=batch.dispatched)
         if templates is not None:
             await novelty.write_novelty(connection, domain_id, templates, at=batch.at, dispatched=batch.dispatched)
         await pages.write_versions(connection, domain_id, visits)
