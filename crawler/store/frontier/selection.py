@@ -110,9 +110,9 @@ async def select_targets(
             raise LeaseLost(f"another worker has taken over {lease.domain.authority}")
         await connection.execute(REUSE_KEY_LOOKUPS)
         scored, selection = await _select_new(connection, values, context, defers_repeats=True)
-        if len(selection.rescheduled):
-            due = [compute_due_at(float(days), at=at) for days in selection.due_in]
-            keys = [scored.rows[n].key for n in selection.rescheduled]
+        due_times = _compute_due_times(scored, selection, at=at)
+        if due_times:
+            keys, due = list(due_times), list(due_times.values())
             await connection.execute(WRITE_DUE_TIMES, values | {"keys": keys, "due_at": due})
         if selection.filler_visits:
             days = selection.filler_visits / max(lease.domain.settings.budget_per_day or 1, 1)
@@ -243,6 +243,18 @@ def _select_pages(
         requested_only=values["requested_only"],
         last_window=last_window,
     )
+
+
+def _compute_due_times(scored: ScoredRows, selection: Selection, *, at: datetime) -> dict[PageKey, datetime]:
+    """Return the due times to rewrite.
+
+    Those of pages that are not due yet wait for the last selection of a lease, which selects nothing: until then, every
+    record changes them, and the pages are read again.
+    """
+    found = zip(selection.rescheduled.tolist(), selection.due_in.tolist(), strict=True)
+    is_last = not len(selection.chosen)
+    outdated = ((n, days) for n, days in found if is_last or isinf(days) or scored.rows[n].due_in <= 0)
+    return {scored.rows[n].key: compute_due_at(days, at=at) for n, days in outdated}
 
 
 def compute_due_at(days: float, *, at: datetime) -> datetime:
