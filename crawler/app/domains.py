@@ -14,7 +14,7 @@ from crawler.app import registration
 from crawler.app.database import AppDatabase
 from crawler.app.registration import DomainCandidate, get_domain, make_scope, normalize_seeds, parse_typed_url
 from crawler.app.rules import describe_rule
-from crawler.app.settings import SettingsPatch, describe_settings, describe_sources, parse_setting_names
+from crawler.app.settings import SETTINGS, SettingsPatch, describe_settings, parse_setting_names
 from crawler.app.status import Wait, find_wait
 from crawler.app.tags import find_or_make_tags, get_tag
 from crawler.core.budget.hours import find_opening
@@ -269,8 +269,16 @@ def describe_domain(domain: Domain) -> dict[str, object]:
         "registered_at": domain.registered_at,
         "tags": [tag.name for tag in domain.tags],
         "settings": describe_settings(domain.settings) | {"rules": rules},
-        "sources": describe_sources(domain),
+        "sources": _describe_sources(domain),
     }
+
+
+def _describe_sources(domain: Domain) -> dict[str, str]:
+    """Return where each setting comes from that is not the default: "own", or the name of a tag after "tag "."""
+    layers = domain.layers
+    sources = {each.key: layers.find_tag(each.name) for each in SETTINGS}
+    tagged = {key: f"tag {tag}" for key, tag in sources.items() if tag}
+    return {each.key: "own" for each in SETTINGS if each.name in domain.own} | tagged
 
 
 async def change_settings(

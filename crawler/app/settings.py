@@ -10,7 +10,6 @@ from typing import Any
 
 from crawler import times
 from crawler.core import domain_settings as table
-from crawler.core.domain import Domain
 from crawler.core.domain_settings import BY_NAME, SETTINGS, DomainSettings, get_value
 from crawler.core.setting import Setting, SettingKind
 from crawler.core.tags import UNTAGGED_SETTINGS, list_own_values
@@ -22,7 +21,6 @@ MAX_FACTOR = 1_000_000
 MAX_SECONDS = times.MAX_SPAN.total_seconds()
 BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 MAX_BYTES = 10**18  # sums per day must fit 64 bits
-OWN, DEFAULT = "own", "default"
 BY_KEY = {setting.key: setting for setting in SETTINGS}
 _OPTION = re.compile(r"--[a-z-]+")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?b)?", re.IGNORECASE | re.ASCII)
@@ -203,19 +201,6 @@ def describe_settings(domain_settings: DomainSettings) -> dict[str, object]:
 def describe_values(values: Mapping[str, Any]) -> dict[str, object]:
     """Return settings by name for JSON, by their keys."""
     return {each.key: _to_plain(values[each.name]) for each in SETTINGS if each.name in values}
-
-
-def describe_sources(domain: Domain) -> dict[str, str]:
-    """Return for JSON where the settings come from that are not defaults: "own", or the name of a tag after "tag "."""
-    return {each.key: source for each in SETTINGS if (source := find_source(domain, each.name)) != DEFAULT}
-
-
-def find_source(domain: Domain, name: str) -> str:
-    """Return where the value of a setting comes from: OWN, DEFAULT, or the name of a tag after "tag "."""
-    if name in domain.own:
-        return OWN
-    tag = domain.layers.find_tag(name)
-    return f"tag {tag}" if tag else DEFAULT
 
 
 def parse_document(document: Mapping[str, Any]) -> tuple[SettingsPatch, list[str]]:

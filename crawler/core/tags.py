@@ -68,8 +68,8 @@ def parse_tag(text: str) -> str:
 
 def list_own_values(domain_settings: DomainSettings) -> dict[str, Any]:
     """Return the values that differ from the defaults, by name, and the rules if there are any."""
-    values = {each.name: get_value(domain_settings, each) for each in SETTINGS}
-    own = {name: value for name, value in values.items() if value != get_value(NO_SETTINGS, BY_NAME[name])}
+    values, defaults = {each.name: get_value(domain_settings, each) for each in SETTINGS}, DomainSettings()
+    own = {name: value for name, value in values.items() if value != get_value(defaults, BY_NAME[name])}
     return own | ({"rules": domain_settings.rules} if domain_settings.rules else {})
 
 
@@ -93,6 +93,3 @@ def _merge_tags(tags: Iterable[Tag]) -> dict[str, Any]:
 
 def _explain_conflict(one: str, other: str, what: str) -> str:
     return f"its tags {one} and {other} {what}: change or unset one of them, or remove one of the tags"
-
-
-NO_SETTINGS = DomainSettings()

@@ -144,7 +144,7 @@ async def save_settings(server: PageServer, request: Request) -> Response:
     except CrawlerError as error:
         return server.reject(request, form, error)
     group = form["group"] if form.get("group") in GROUPS else next(iter(GROUPS))
-    values, unset, typed = parse_settings(form, domain.settings)
+    values, unset, typed = parse_settings(form, domain.layers)
     if typed.problems:
         return await _show_again(server, request, domain, Tab.SETTINGS, describe_settings(domain, group, typed))
     try:
