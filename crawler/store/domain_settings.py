@@ -1,6 +1,7 @@
 """Changes of the settings of domains. The row in table domain has the values in force, whatever they come from."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from datetime import datetime
 
 from crawler.core.domain import Domain
@@ -16,18 +17,16 @@ from crawler.core.tags import LayeredSettings, list_own_values
 from crawler.errors import BadInput, NotFound
 from crawler.store.database import Connection, Database
 from crawler.store.domain_rows import (
-    SETTING_COLUMNS,
     build_setting_params,
+    find_domains,
     post_reprice,
     post_to_inbox,
-    read_domain,
     replace_rules,
 )
 
-SET_COLUMNS = ", ".join(f"{column} = %({column})s" for column in SETTING_COLUMNS)
-UPDATE = f"UPDATE domain SET own_settings = %(own)s, {SET_COLUMNS} WHERE id = %(id)s"  # noqa: S608  our own columns
+UPDATE = "UPDATE domain SET {columns} WHERE id = %(id)s"
 # As every transaction does before it locks other rows of a domain.
-LOCK = "SELECT FROM domain_state WHERE domain_id = %(domain_id)s FOR NO KEY UPDATE"
+LOCK = "SELECT FROM domain_state WHERE domain_id = ANY(%(ids)s) ORDER BY domain_id FOR NO KEY UPDATE"
 # New crawl hours and budgets may allow an earlier crawl than those at the last release of the lease.
 WAKE = "UPDATE domain_state SET closed_from = NULL, opens_at = NULL, wake_at = least(wake_at, %s) WHERE domain_id = %s"
 
@@ -43,7 +42,7 @@ async def update_settings(db: Database, domain: Domain, change: SettingsChange, 
     or text is invalid; an existing one may stay.
     """
     async with db.transaction() as connection:
-        return await apply_settings(connection, domain, change, at=at)
+        return (await apply_settings(connection, [domain], change, at=at))[0]
 
 
 async def change_settings(db: Database, domain: Domain, domain_settings: DomainSettings, *, at: datetime) -> Domain:
@@ -58,26 +57,58 @@ async def change_settings(db: Database, domain: Domain, domain_settings: DomainS
     return await update_settings(db, domain, lambda layers: layers.unset(unset).set_own(values), at=at)
 
 
-async def apply_settings(connection: Connection, domain: Domain, change: SettingsChange, *, at: datetime) -> Domain:
-    """Change the settings of a domain in an open transaction (see `update_settings`), and apply those of its tags."""
-    await connection.execute(LOCK, {"domain_id": domain.id})
-    current = await read_domain(connection, domain.id)
-    if current is None:
-        raise NotFound(f"{domain.authority} is no longer registered")
-    layers = change(current.layers)
-    before, after = current.settings, merge_layers(layers)
-    check_settings(after, before=before)
-    own = sorted(layers.own.keys() & BY_NAME.keys())
-    if before == after and current.own == frozenset(own):
-        return current
-    if before.rules != after.rules:
-        await replace_rules(connection, domain.id, after.rules)
-    await connection.execute(WAKE, (at, domain.id))
-    await connection.execute(UPDATE, build_setting_params(after) | {"id": domain.id, "own": own})
-    await _request_updates(connection, current, after, at=at)
-    changed = await read_domain(connection, domain.id)
-    assert changed is not None, "its row is locked"
-    return changed
+async def apply_settings(
+    connection: Connection,
+    domains: Collection[Domain],
+    change: SettingsChange = lambda layers: layers,
+    *,
+    names_domain: bool = False,
+    at: datetime,
+) -> list[Domain]:
+    """Change the settings of domains in an open transaction (see `update_settings`), and apply those of their tags.
+
+    names_domain: whether the message of a BadInput begins with the name of the domain.
+    """
+    ids = [domain.id for domain in domains]
+    await connection.execute(LOCK, {"ids": ids})
+    stored = {domain.id: domain for domain in await find_domains(connection, "d.id = ANY(%s)", (ids,))}
+    changes = []
+    for domain in domains:
+        if domain.id not in stored:
+            raise NotFound(f"{domain.authority} is no longer registered")
+        try:
+            changes.append((stored[domain.id], _change_settings(stored[domain.id], change)))
+        except BadInput as error:
+            if names_domain:
+                raise BadInput(f"{domain.authority}: {error}") from error
+            raise
+    for before, after in changes:
+        if before.settings.rules != after.settings.rules:
+            await replace_rules(connection, before.id, after.settings.rules)
+    async with connection.pipeline():  # a tag may have thousands of domains
+        for before, after in changes:
+            if before != after:
+                await connection.execute(WAKE, (at, after.id))
+                await _write_settings(connection, before, after)
+                await _request_updates(connection, before, after.settings, at=at)
+    return [after for _, after in changes]
+
+
+def _change_settings(domain: Domain, change: SettingsChange) -> Domain:
+    """Return a domain with changed settings. Raise BadInput."""
+    layers = change(domain.layers)
+    domain_settings = merge_layers(layers)
+    check_settings(domain_settings, before=domain.settings)
+    return replace(domain, settings=domain_settings, own=frozenset(layers.own.keys() & BY_NAME.keys()))
+
+
+async def _write_settings(connection: Connection, before: Domain, after: Domain) -> None:
+    """Write the settings that differ."""
+    params = build_setting_params(after.settings)
+    changed = [each.column for each in SETTINGS if get_value(before.settings, each) != get_value(after.settings, each)]
+    columns = ", ".join(["own_settings = %(own)s", *(f"{column} = %({column})s" for column in changed)])
+    values = {column: params[column] for column in changed} | {"own": sorted(after.own), "id": after.id}
+    await connection.execute(UPDATE.format(columns=columns).encode(), values)
 
 
 async def _request_updates(connection: Connection, domain: Domain, after: DomainSettings, *, at: datetime) -> None:

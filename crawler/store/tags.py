@@ -86,7 +86,7 @@ async def change_tags(
             ((count,),) = await fetch_rows(connection, COUNT_TAGS, (domain.id,))
             if count > MAX_TAGS:
                 raise BadInput(f"{domain.authority} would have more than {MAX_TAGS} tags: remove some first")
-        return await _apply_tags(connection, domains, at=at)
+        return await apply_settings(connection, domains, names_domain=True, at=at)
 
 
 async def change_tag_settings(
@@ -102,7 +102,7 @@ async def change_tag_settings(
         layers = LayeredSettings(build_tag(name, stored).values).unset(unset).set_own(values)
         document = {BY_NAME[key].column: encode_setting(BY_NAME[key], value) for key, value in layers.own.items()}
         await connection.execute(UPDATE, (Jsonb(document), name))
-        return await _apply_tags(connection, await _lock_tagged(connection, name), at=at)
+        return await apply_settings(connection, await _lock_tagged(connection, name), names_domain=True, at=at)
 
 
 async def remove_tag(db: Database, name: str, *, at: datetime) -> list[Domain] | None:
@@ -120,20 +120,9 @@ async def remove_tag(db: Database, name: str, *, at: datetime) -> list[Domain] |
             )
         domains = await _lock_tagged(connection, name)
         await execute(connection, "DELETE FROM tag WHERE name = %s", (name,))
-        return await _apply_tags(connection, domains, at=at)
+        return await apply_settings(connection, domains, names_domain=True, at=at)
 
 
 async def _lock_tagged(connection: Connection, name: str) -> list[Domain]:
     rows = await fetch_rows(connection, LOCK_DOMAINS, {"ids": [], "tag": name})
     return await find_domains(connection, "d.id = ANY(%s) ORDER BY d.id", ([domain_id for (domain_id,) in rows],))
-
-
-async def _apply_tags(connection: Connection, domains: Collection[Domain], *, at: datetime) -> list[Domain]:
-    """Apply the settings of their tags to domains."""
-    changed = []
-    for domain in domains:
-        try:
-            changed.append(await apply_settings(connection, domain, lambda layers: layers, at=at))
-        except BadInput as error:
-            raise type(error)(f"{domain.authority}: {error}") from error
-    return changed
