@@ -11,6 +11,7 @@ from crawler.core.opic.order import Order
 from crawler.core.page.selectors import View
 from crawler.core.page_rules import PageRule
 from crawler.core.setting import SettingKind
+from crawler.core.tags import UNTAGGED_SETTINGS
 from crawler.format.values import format_bytes, format_count, format_share, format_span, format_when
 
 
@@ -70,11 +71,15 @@ def format_changes(before: Domain, after: Domain) -> list[str]:
 
 
 def format_sourced_settings(domain: Domain) -> list[tuple[str, str]]:
-    """Format all settings of a domain with the label of each, and the tag that a value comes from."""
-    tags = {setting.label: domain.layers.find_tag(setting.name) for setting in SETTINGS}
+    """Format all settings of a domain with the label of each, and where a value comes from that is not the default."""
+    layers, sources = domain.layers, dict[str, str]()
+    for setting in SETTINGS:
+        tag = layers.find_tag(setting.name)
+        is_own = setting.name in domain.own and setting.name not in UNTAGGED_SETTINGS
+        sources[setting.label] = f" (tag {tag})" if tag else " (own)" if is_own else ""
     formatted = format_all_settings(domain.settings)
     return [
-        (label, f"{text or 'default'} (tag {tags[label]})" if tags.get(label) else text) for label, text in formatted
+        (label, f"{text or 'default'}{where}" if (where := sources.get(label)) else text) for label, text in formatted
     ]
 
 

@@ -30,7 +30,7 @@ def test_domains_inherit_the_settings_of_a_tag_and_the_source_is_shown(tagged: R
     shown = tagged("domains", "show", "a.test").out
     assert "200 requests (tag news)" in shown
     assert "every page visited within 24 hours (tag news)" in shown
-    assert "5 requests\n" in tagged("domains", "show", "b.test").out
+    assert "5 requests (own)\n" in tagged("domains", "show", "b.test").out
     about = tagged("domains", "show", "b.test", "--json").json
     assert (about["tags"], about["sources"]) == (["news"], {"budget_per_day": "own", "max_age_seconds": "tag news"})
     assert tagged("domains", "show", "c.test", "--json").json["sources"] == {}
@@ -40,7 +40,7 @@ def test_unsetting_falls_back_to_the_tag_and_then_to_the_default(tagged: Recrawl
     tagged("tags", "set", "news", "--budget", "200")
     tagged("domains", "set", "a.test", "--budget", "5")
 
-    assert "5 requests -> 200 requests (tag news)" in tagged("domains", "set", "a.test", "--unset", "budget").out
+    assert "5 requests (own) -> 200 requests (tag news)" in tagged("domains", "set", "a.test", "--unset", "budget").out
     assert tagged("tags", "set", "news", "--unset", "budget").out == "news: no settings. It applies to 2 domains\n"
     assert tagged("domains", "show", "a.test", "--json").json["settings"]["budget_per_day"] is None
 

@@ -44,10 +44,10 @@ def test_the_form_says_where_each_value_comes_from(tagged: Recrawl, visitor: Vis
     scope = visitor.get("/domain?name=a.test&tab=settings&group=scope").text
     assert '<option value="" selected>not set</option>' in scope
     saved = visitor.send("/domains/set", name="a.test", group="budget", budget_per_day="5", weight="")
-    assert "Budget per day: 200 requests (tag news) -> 5 requests" in saved.words
+    assert "Budget per day: 200 requests (tag news) -> 5 requests (own)" in saved.words
     assert "Own value; tag news: 200 requests" in visitor.get("/domain?name=a.test&tab=settings").words
     back = visitor.send("/domains/set", name="a.test", group="budget", budget_per_day="")
-    assert "5 requests -> 200 requests (tag news)" in back.words
+    assert "5 requests (own) -> 200 requests (tag news)" in back.words
 
 
 def test_only_changed_fields_are_saved(tagged: Recrawl, visitor: Visitor) -> None:
