@@ -1,21 +1,20 @@
 """The list of a domain's pages, and actions on several of its pages at once."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 
-from crawler.app import domains, rules
+from crawler.app import rules
 from crawler.app.database import AppDatabase
 from crawler.app.registration import parse_prefix
 from crawler.app.revisits import RefreshResult, try_to_recrawl
-from crawler.app.settings import SettingsPatch
 from crawler.app.status import find_wait
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Url
-from crawler.core.page_rules import PageRule
+from crawler.core.tags import LayeredSettings
 from crawler.core.visit.state import PageCategory
 from crawler.errors import BadInput
 from crawler.store import domains as store
+from crawler.store.domain_settings import merge_layers
 from crawler.store.report import ALL, FAILING, RENDERED
 from crawler.store.report.page_list import ListedPage, PageListPart, PageOrder, PageQuery, list_pages
 
@@ -45,29 +44,26 @@ async def recrawl_pages(db: AppDatabase, domain: Domain, urls: Sequence[str], *,
 
 async def boost_pages(db: AppDatabase, domain: Domain, urls: Sequence[str], *, at: datetime) -> Domain:
     """Multiply the importance of pages by BOOST_WEIGHT, with a rule for each. Raises BadInput."""
-    return await _set_page_rules(db, domain, urls, at=at, weight=BOOST_WEIGHT)
+    return await rules.add_terms(db, domain, _list_patterns(domain, urls), at=at, weight=BOOST_WEIGHT)
 
 
 async def stop_revisits(db: AppDatabase, domain: Domain, urls: Sequence[str], *, at: datetime) -> Domain:
     """Revisit pages only on request, with a rule for each. Raises BadInput."""
-    return await _set_page_rules(db, domain, urls, at=at, once=True)
+    return await rules.add_terms(db, domain, _list_patterns(domain, urls), at=at, once=True)
 
 
 async def exclude_pages(db: AppDatabase, domain: Domain, urls: Sequence[str], *, at: datetime) -> Domain:
     """Add pages to the excluded patterns of a domain. Raises BadInput."""
-    patterns = map(rules.make_page_pattern, _parse_selected(domain, urls))
-    excluded = tuple(dict.fromkeys([*domain.settings.exclude, *patterns]))
-    return await domains.change_settings(db, domain, SettingsPatch({"exclude": excluded}), at=at)
+    patterns = _list_patterns(domain, urls)
+
+    def exclude(layers: LayeredSettings) -> LayeredSettings:
+        return layers.set_own({"exclude": tuple(dict.fromkeys([*merge_layers(layers).exclude, *patterns]))})
+
+    return await store.update_settings(db, domain, exclude, at=at)
 
 
-async def _set_page_rules(
-    db: AppDatabase, domain: Domain, urls: Sequence[str], *, at: datetime, **terms: object
-) -> Domain:
-    """Set terms in the rule of each page, which is added if it does not exist."""
-    by_pattern = {rule.pattern: rule for rule in domain.settings.rules}
-    patterns = map(rules.make_page_pattern, _parse_selected(domain, urls))
-    changed = [replace(by_pattern.get(each) or PageRule(each), **terms) for each in patterns]  # type: ignore[arg-type]
-    return await rules.add_rules(db, domain, changed, at=at)
+def _list_patterns(domain: Domain, urls: Sequence[str]) -> list[str]:
+    return list(map(rules.make_page_pattern, _parse_selected(domain, urls)))
 
 
 def _parse_selected(domain: Domain, urls: Sequence[str]) -> list[Url]:

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from crawler import times
 from crawler.app import pages as page_texts
-from crawler.app import rules
+from crawler.app import rules, tags
 from crawler.app.changes import ALL_KINDS, ChangeFilter, FeedItem, read_changes_within
 from crawler.app.delivery import notifications
 from crawler.app.delivery.exports import SearchHit, require_words, search_index
@@ -41,6 +41,10 @@ class Items(Generic[T]):
     next: str | None
 
 
+SettingsDocument = Annotated[dict[str, Any], WithJsonSchema(build_settings_schema(is_change=False))]
+TagSettings = Annotated[dict[str, Any], WithJsonSchema(build_settings_schema(is_change=False, of_tag=True))]
+
+
 @dataclass(frozen=True, slots=True)
 class DomainItem:
     """A registered domain."""
@@ -50,6 +54,16 @@ class DomainItem:
     aliases: list[str]
     paused: bool
     registered_at: datetime
+    tags: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TagDocument:
+    """A tag of domains. settings: those that its domains inherit, without those that it does not set."""
+
+    tag: str
+    domains: list[str]
+    settings: TagSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +110,21 @@ class StorageDocument:
     is_exact: bool
 
 
-SettingsDocument = Annotated[dict[str, Any], WithJsonSchema(build_settings_schema(is_change=False))]
-
-
 @dataclass(frozen=True, slots=True)
 class DomainDocument:
-    """A domain with its settings and state. wait: why it is not being fetched now; null if it is."""
+    """A domain with its settings and state. wait: why it is not being fetched now; null if it is.
+
+    sources: where each setting comes from that is not the default: own, or "tag " and the name of a tag.
+    """
 
     domain: str
     root: Url
     aliases: list[str]
     paused: bool
     registered_at: datetime
+    tags: list[str]
     settings: SettingsDocument
+    sources: dict[str, str]
     rules: list[RuleDocument]
     status: DomainStatus
     wait: WaitDocument | None
@@ -183,6 +199,12 @@ def build_row(kind: type[T], source: object, **overrides: object) -> T:
     return kind(**{name: overrides[name] if name in overrides else getattr(source, name) for name in names})
 
 
+def describe_tag(listed: tags.TagSummary) -> TagDocument:
+    """Return a tag for JSON."""
+    described: dict[str, Any] = tags.describe_tag(listed)
+    return TagDocument(**described)
+
+
 def describe_wait(domain: Domain, wait: Wait | None, *, now: datetime) -> WaitDocument | None:
     """Return why a domain is not being fetched now; None if it is."""
     if wait is None:
@@ -204,6 +226,8 @@ CURSOR = "The cursor: `next` of the previous response."
 PAGE = _build_text_query("The URL of the page.")
 DomainName = Annotated[str, Path(max_length=8192, description="A registered domain, such as docs.example.com.")]
 Number = Annotated[int, Path(ge=1, le=MAX_CURSOR, description="The number of a subscription or dead letter.")]
+TagName = Annotated[str, Path(max_length=8192, description="The name of a tag, such as news.")]
+TAG = _build_text_query("Only domains with this tag.")
 SINCE = Query(description="Only changes found at or after this ISO 8601 time.")
 KIND = Query(description="Only these kinds of change, separated by commas, such as changed,gone; all if omitted.")
 
@@ -221,11 +245,22 @@ class Api:
     now: Callable[[], datetime]
     request_index: Callable[[], str]
 
-    async def list_domains(self) -> Items[DomainItem]:
+    async def list_domains(self, *, tag: Annotated[str | None, TAG] = None) -> Items[DomainItem]:
         """List the registered domains."""
-        found = await find_domains(self.db, None, at=None)
-        rows = [build_row(DomainItem, each, domain=each.authority, aliases=sorted(each.aliases)) for each in found]
+        found = await (tags.find_tagged_domains(self.db, tag) if tag is not None else find_domains(self.db))
+        rows = []
+        for each in found:
+            names = {"aliases": sorted(each.aliases), "tags": [tag.name for tag in each.tags]}
+            rows.append(build_row(DomainItem, each, domain=each.authority, **names))
         return Items(rows, None)
+
+    async def list_tags(self) -> Items[TagDocument]:
+        """List the tags of domains, with their domains and settings."""
+        return Items([describe_tag(each) for each in await tags.list_tags(self.db)], None)
+
+    async def get_tag(self, *, tag: TagName) -> TagDocument:
+        """Return a tag with its domains and settings."""
+        return describe_tag(await tags.get_tag(self.db, tag))
 
     async def get_domain(self, *, domain: DomainName) -> DomainDocument:
         """Return a domain with its settings, its state, and why it is not being fetched now."""
@@ -279,12 +314,14 @@ class Api:
         after: Annotated[int, Query(ge=0, le=MAX_CURSOR, description="The cursor: only changes after it.")] = 0,
         since: Annotated[Instant | None, SINCE] = None,
         kind: Annotated[str | None, KIND] = None,
+        tag: Annotated[str | None, TAG] = None,
         limit: Annotated[int, _build_limit_query(MAX_CHANGES)] = 100,
     ) -> Items[FeedItem]:
         """List changes in the order of the feed. `next` is never null: store it and pass it as `after` next time."""
         scope_filter = await page_texts.make_target_filter(self.db, what) if what is not None else ChangeFilter()
         kinds = parse_kinds(kind) if kind is not None else ALL_KINDS
-        change_filter = replace(scope_filter, after=after, kinds=kinds, since=since)
+        tag_name = (await tags.get_tag(self.db, tag)).tag.name if tag is not None else None
+        change_filter = replace(scope_filter, after=after, kinds=kinds, since=since, tag=tag_name)
         batch = await read_changes_within(self.db, change_filter, max_count=limit, max_chars=MAX_CHARS, at=self.now())
         return Items(batch.items, str(batch.next_cursor))  # also at the end, because more changes will follow
 
