@@ -79,6 +79,7 @@ class RuleDocument:
     ignore: Sequence[str]
     watch: Sequence[str]
     ignore_text: Sequence[str]
+    values: Sequence[str]
     render: str | None
     pages: int | None = None
 

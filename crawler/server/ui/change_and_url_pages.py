@@ -32,6 +32,7 @@ KIND_NAMES = {
     EventKind.HINT: "hint (change signal)",
     EventKind.FAILING: "failing",
     EventKind.RECOVERED: "recovered",
+    EventKind.VALUE: "value",
 }
 
 
