@@ -116,7 +116,7 @@ async def show_subscription(server: PageServer, request: Request) -> Response:
 async def show_form(server: PageServer, request: Request) -> Response:
     """Show the form of a new subscription, or of the one with the number in the address."""
     number = parse_number(request.query_params.get("number", ""))
-    values, kinds = dict[str, str](), NEWS
+    values, kinds = {name: text for name, text in request.query_params.items() if name in NAMES}, NEWS
     if number:
         subscription = await notifications.find_subscription(server.db, number)
         values, kinds = _fill_form(notifications.build_request(subscription)), subscription.options.kinds

@@ -24,7 +24,7 @@ NARROW = Size(340, 170)  # for cards and phones
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """One point. label: its tooltip.  href: the address that it links to."""
+    """One point. label: its tooltip; without one, only lines are drawn to it.  href: the address that it links to."""
 
     x: float
     y: float

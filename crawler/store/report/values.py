@@ -1,9 +1,8 @@
 """The series of the values that rules read from pages."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
-
-from msgspec import Struct
 
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Url, compute_page_key
@@ -15,8 +14,8 @@ MAX_NUMBERS = 10_000  # of a series, with which a condition is evaluated
 ROWS = """
     SELECT v.name, v.at, v.number, v.unit, v.text, v.finding, v.version FROM page_value v
      WHERE v.domain_id = %(domain_id)s AND v.key = %(key)s AND (%(name)s = '' OR v.name = %(name)s)
-       AND (v.at < %(before)s OR %(before)s IS NULL)
-     ORDER BY v.at DESC, v.name LIMIT %(most)s
+       AND (%(at)s::timestamptz IS NULL OR (v.at, v.name) < (%(at)s, %(last)s))
+     ORDER BY v.at DESC, v.name DESC LIMIT %(most)s
 """
 # The numbers since an instant, and the last one before it.
 NUMBERS = """
@@ -30,7 +29,8 @@ NUMBERS = """
 """
 
 
-class ValueReading(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class ValueReading:
     """A value of a page from `at` on. The fields are those of view report_value."""
 
     name: str
@@ -43,11 +43,21 @@ class ValueReading(Struct, frozen=True):
 
 
 async def read_values(
-    db: Database, domain: Domain, url: Url, *, name: str = "", before: datetime | None = None, max_count: int
+    db: Database,
+    domain: Domain,
+    url: Url,
+    *,
+    name: str = "",
+    before: tuple[datetime, str] | None = None,
+    max_count: int,
 ) -> list[ValueReading]:
-    """Return what was read from a page, the newest first. name: of one value; "" for all.  before: an earlier `at`."""
-    values = {"domain_id": domain.id, "key": compute_page_key(url), "name": name, "before": before, "most": max_count}
-    return await fetch_values(db, ValueReading, ROWS, values)
+    """Return what was read from a page, the newest first.
+
+    name: of one value; "" for all.  before: continue after the reading with this time and name.
+    """
+    at, last = before or (None, "")
+    values = {"domain_id": domain.id, "key": compute_page_key(url), "name": name, "at": at, "last": last}
+    return await fetch_values(db, ValueReading, ROWS, values | {"most": max_count})
 
 
 async def list_numbers(

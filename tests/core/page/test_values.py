@@ -53,8 +53,8 @@ def test_number_is_read_in_the_format_of_the_page(
 
 JSON_LD = """<script type="application/ld+json">
     {"@graph": [
-    {"@type": "Product", "offers": [{"price": 39.9, "priceCurrency": "EUR"}, {"price": "1299", "priceCurrency": "USD"}],
-     "rating": {"ratingValue": "4.125", "reviewCount": 7}, "isSale": true, "weight": NaN}, {"name": "other"}]}</script>"""
+    {"b": 2, "offers": [{"price": 39.9, "priceCurrency": "EUR"}, {"price": "1299", "priceCurrency": "USD"}],
+     "rating": {"ratingValue": "4.125", "reviewCount": 7}, "isSale": true, "weight": NaN}, {"a": 1}]}</script>"""
 
 
 @pytest.mark.parametrize(
