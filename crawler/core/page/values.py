@@ -130,11 +130,11 @@ def _find(markup: Markup, rule: ValueRule) -> Iterator[_Found]:
     return _find_elements(markup, rule.source)
 
 
-def _find_meta(scan: PageScan, wanted: str) -> Iterator[_Found]:
+def _find_meta(scan: PageScan, key: str) -> Iterator[_Found]:
     for kind, values in scan.records:
         if kind == RecordKind.META:
             content, name, _, group, _ = values
-            if wanted in {name.strip().lower(), group.strip().lower()}:
+            if key in {name.strip().lower(), group.strip().lower()}:
                 yield _Found(content, is_exact=True)
 
 

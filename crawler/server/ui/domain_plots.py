@@ -124,11 +124,14 @@ def build_value_plot(series: ValueSeries, *, until: datetime) -> Plot:
     if lines[-1]:
         lines[-1].append(Dot(until.timestamp(), lines[-1][-1].y))
     last = series.last
+    numbers = [dot.y for dots in lines for dot in dots]
+    lowest, highest = min(numbers, default=0.0), max(numbers, default=0.0)
     return Plot(
         title=series.name,
         summary=f"last {format_reading(last.number, last.unit, last.finding)}",
         x_label="time (UTC)",
         y_label=f"{series.name} ({last.unit})" if last.unit else series.name,
         lines=tuple(Line(series.name, tuple(dots)) for dots in lines if dots),
+        low=max(lowest - (highest - lowest) / 2, 0.0) if lowest >= 0 and highest > lowest else None,
         has_times=True,
     )

@@ -45,8 +45,8 @@ async def show_value_form(server: PageServer, request: Request) -> Response:
     """Show the form that adds a value of a page, and what the value would be."""
     url = actions.parse_url(request.query_params.get("url", ""))
     domain = await get_domain(server.db, url)
-    wanted = actions.parse_value_request(request.query_params)
-    preview = await preview_value(server.db, domain, url, wanted, parsers=server.parsers)
+    value = actions.parse_value_request(request.query_params)
+    preview = await preview_value(server.db, domain, url, value, parsers=server.parsers)
     return respond_html(render.render_value_form(preview, viewer=server.build_viewer(request)))
 
 
