@@ -1,4 +1,4 @@
-"""The tutorial and the page of values, run as they stand: recrawl in this process, others by a shell, on a free port."""
+"""The tutorial and the page of values, run as they stand: recrawl in this process, others by a shell on a free port."""
 
 import os
 import re

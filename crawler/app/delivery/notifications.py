@@ -21,7 +21,7 @@ from crawler.core.alert.timing import DeliveryTimes, parse_digest, parse_quiet_h
 from crawler.core.domain import Domain
 from crawler.core.http.credentials import SecretSource, parse_reference
 from crawler.core.http.urls import list_pattern_problems, parse_pattern
-from crawler.core.page.selectors import View
+from crawler.core.page.selectors import VALUE_NAME, View
 from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.errors import BadInput, Conflict, NotFound, StoreUnavailable, find_failure, name_field
 from crawler.format.kinds import NEWS, parse_kinds
@@ -231,6 +231,10 @@ async def _parse_request(
                 "the name of a value (--value)"
             )
     with _name_invalid("value_name"):
+        if request.value_name and VALUE_NAME.fullmatch(request.value_name) is None:
+            raise BadInput(
+                f"{request.value_name[:40]!r} is not the name of a value: it has letters, digits and hyphens"
+            )
         if condition is not None and condition.kind is ConditionKind.DIFFERS and not request.value_name:
             raise BadInput("a change of a number (--change-by) needs the name of a value (--value)")
         if condition is not None and request.value_name and not condition.kind.is_numeric:

@@ -38,7 +38,7 @@ UNIT_CHARS = 8  # around a number, in which its unit is searched
 
 
 class WrittenNumber(Struct, frozen=True):
-    """A number in a text. number: None if it cannot be told which number is meant.  unit: a currency, %, or ""."""
+    """A number in a text. number: None if it is ambiguous which number is meant.  unit: a currency, %, or ""."""
 
     number: float | None
     unit: str = ""

@@ -13,7 +13,8 @@ MAX_CHARS = 500  # of a selector or an expression
 XPATH = "xpath:"  # prefix of an XPath
 JSON_LD, META = "jsonld:", "meta:"  # prefixes of the sources of values that are no selectors
 VALUE_EXAMPLE = "such as 'price .price', 'price:EUR jsonld:offers.price' or 'price:EUR:, meta:product:price:amount'"
-_VALUE = re.compile(r"([A-Za-z][\w-]{0,39})(?::([^\s:]{0,12})(?::([.,]))?)?[ ]+(\S.*)", re.ASCII)
+VALUE_NAME = re.compile(r"[A-Za-z][\w-]{0,39}", re.ASCII)
+_VALUE = re.compile(rf"({VALUE_NAME.pattern})(?::([^\s:]{{0,12}})(?::([.,]))?)?[ ]+(\S.*)", re.ASCII)
 
 _EMPTY_PAGE = LexborHTMLParser("<p>")  # to test selectors with
 

@@ -61,7 +61,7 @@ class PageValue(Struct, frozen=True):
         return f"{self.name}: {words}"
 
     def differs_from(self, last: "PageValue | None") -> bool:
-        """Return whether the value is worth a row after the last one. What was never found is not."""
+        """Return whether the value needs a row after the last one. What was never found needs none."""
         if last is None:
             return self.number is not None or self.finding not in {ValueFinding.NOT_FOUND, ValueFinding.GONE}
         return self.state != last.state

@@ -114,13 +114,12 @@ def build_value_plot(series: ValueSeries, *, until: datetime) -> Plot:
     lines: list[list[Dot]] = [[]]
     for reading in series.readings:
         at, number = reading.at.timestamp(), reading.number
-        if lines[-1]:
-            lines[-1].append(Dot(at, lines[-1][-1].y))
-        if number is None:
-            lines.append([])
-        else:
+        if number is not None:
             words = format_reading(number, reading.unit, "")
             lines[-1].append(Dot(at, number, label=f"{reading.at.astimezone(UTC):%Y-%m-%d %H:%M}: {words}"))
+        elif lines[-1]:
+            lines[-1].append(Dot(at, lines[-1][-1].y))
+            lines.append([])
     if lines[-1]:
         lines[-1].append(Dot(until.timestamp(), lines[-1][-1].y))
     last = series.last
@@ -131,7 +130,7 @@ def build_value_plot(series: ValueSeries, *, until: datetime) -> Plot:
         summary=f"last {format_reading(last.number, last.unit, last.finding)}",
         x_label="time (UTC)",
         y_label=f"{series.name} ({last.unit})" if last.unit else series.name,
-        lines=tuple(Line(series.name, tuple(dots)) for dots in lines if dots),
+        lines=tuple(Line(series.name, tuple(dots), stepped=True) for dots in lines if dots),
         low=max(lowest - (highest - lowest) / 2, 0.0) if lowest >= 0 and highest > lowest else None,
         has_times=True,
     )

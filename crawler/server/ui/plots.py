@@ -24,7 +24,7 @@ NARROW = Size(340, 170)  # for cards and phones
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """One point. label: its tooltip; without one, only lines are drawn to it.  href: the address that it links to."""
+    """One point. label: its tooltip.  href: the address that it links to."""
 
     x: float
     y: float
@@ -36,13 +36,15 @@ class Dot:
 class Line:
     """Points in order of x. style: a class of the style sheet (main, target, found, today, dots).
 
-    joined: whether a line connects the points.  bar: the width of a bar per point, in units of x; 0 for dots.
+    joined: whether a line connects the points.  stepped: in steps, since each value holds until the next one; points
+    without a label are then not drawn.  bar: the width of a bar per point, in units of x; 0 for dots.
     """
 
     label: str
     dots: tuple[Dot, ...]
     style: str = "main"
     joined: bool = True
+    stepped: bool = False
     bar: float = 0.0
 
     @property
