@@ -1,6 +1,9 @@
 """Values over time: what rules read from the pages of a real site, what is recorded, and what becomes an event."""
 
+import subprocess
 from datetime import timedelta
+from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -12,10 +15,15 @@ from crawler.core.page_rules import PageRule
 from crawler.prune import prune_domain
 from crawler.store import domains
 from crawler.store.database import Database
+from crawler.store.record.reset_clock import reset_clock
+from tests.commands import RECRAWL, Answer, Site, environ, in_this_process, serving
+from tests.databases import execute
 from tests.engine.crawls import DAY, START, rows
 from tests.engine.scripted import Said, events, scripted
+from tests.patience import until
 
 HOUR = timedelta(hours=1)
+KILLS = 5
 WORDS = "".join(
     f"<p>Paragraph {n} says at some length what a kettle is good for, and why number {n}." for n in range(9)
 )
@@ -159,3 +167,51 @@ async def test_hostile_number_is_a_finding(db: Database, json_price: str, source
 
         assert ("other", 5.0, "", "", 1) in await series(db)
         assert [row[3] for row in await series(db) if row[0] == "price"] == [finding] * bool(finding)
+
+
+async def test_series_keeps_its_order_when_the_clock_is_reset(db: Database) -> None:
+    async with scripted(db, {"/": HOME, "/kettle": shop("44,90 €")}) as (site, domain):
+        await track(db, domain, "price .price", "same .price")
+        for day, price in enumerate(("44,90 €", "39,90 €", "41,90 €")):
+            site.pages["/kettle"] = shop(price)
+            await site.recrawl(db, domain, at=START + day * DAY)
+        await reset_clock(db, domain, at=START + HOUR)
+
+        assert [row[1] for row in await series(db) if row[0] == "price"] == [44.9, 39.9, 41.9]
+        assert await rows(db, "SELECT max(at) FROM page_value") == [(START + HOUR,)]
+
+
+def test_killed_crawls_record_each_value_once(database_url: str, tmp_path: Path) -> None:
+    with serving() as site, in_this_process(database_url, tmp_path) as recrawl:
+        crawl = ("crawl", site.url, "--allow-private", "--delay", "0")
+        sell(site, 0)
+        assert recrawl(*crawl).code == 0
+        recrawl("rules", "add", site.name, "/one$", "--value", "price .price")
+        for n in range(1, KILLS + 1):
+            sell(site, n)
+            recrawl("refresh", site.name)
+            kill_after(n, site, subprocess.Popen([RECRAWL, *crawl], env=environ(database_url, tmp_path), stderr=PIPE))
+            # Otherwise the lease of the killed process would end in a minute.
+            execute(database_url, "UPDATE domain_state SET leased_until = now()")
+            execute(database_url, "UPDATE address_slot SET held_until = now()")
+        recrawl("refresh", site.name)
+        assert recrawl(*crawl).code == 0
+        readings = recrawl("values", f"{site.url}one", "--json").json["values"]
+        changes = recrawl("changes", site.name, "--kind", "value", "--json").json["changes"]
+
+    numbers = [each["number"] for each in reversed(readings)]
+    assert numbers == sorted(set(numbers))  # each once; what no visit read before the kill was never recorded
+    assert numbers[-1] == KILLS
+    assert [change["value"]["now"] for change in changes] == numbers
+
+
+def kill_after(requests: int, site: Site, child: subprocess.Popen[bytes]) -> None:
+    """Kill a crawl after some requests, or at its end."""
+    before = len(site.asked)
+    until(lambda: len(site.asked) >= before + requests or child.poll() is not None, poll_s=0.001)
+    child.kill()
+    child.communicate()
+
+
+def sell(site: Site, price: int) -> None:
+    site.answers["/one"] = Answer(shop(f"{price} \u20ac").body.encode())
