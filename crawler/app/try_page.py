@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from crawler.app.database import AppDatabase
 from crawler.app.registration import get_domain, parse_typed_url, require_after_last_visit
@@ -91,7 +91,7 @@ def describe_trial(result: TryResult) -> dict[str, object]:
         "evidence": visit.verdict.evidence if visit else None,
         "reason": visit.reason if visit else "",
         "parts": sorted(visit.verdict.significant.kinds) if visit else [],
-        "values": result.parsed.values if result.parsed else [],
+        "values": [asdict(value) for value in result.parsed.values] if result.parsed else [],
         "differences": [
             _describe_difference(each) | {"is_significant": not reason, "reason": reason}
             for each, reason in list_differences(result)

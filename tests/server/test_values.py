@@ -71,6 +71,8 @@ def test_price_is_tracked_and_told_below_forty(
         (39.9, 38.0),
     ]
     assert "Value price" in recrawl("try", url).out
+    (tried,) = recrawl("try", url, "--json").json["values"]
+    assert (tried["name"], tried["number"], tried["text"]) == ("price", 38.0, "€38.00")
 
     done = visitor.send("/values/remove", url=url, name="price", pattern="/one$")
     assert "The value price is no longer read." in done.words

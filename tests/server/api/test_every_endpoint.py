@@ -110,6 +110,7 @@ def call_every_endpoint(client: Client, site: Site, recrawl: Recrawl, hook: Hook
     assert recrawl("crawl", site.name).code == 0
     (reading,) = client.call("list_values", url=f"{site.url}one", name="price")["items"]
     assert (reading["number"], reading["unit"], reading["finding"]) == (39.9, "EUR", "")
+    assert client.call("try_page", {"url": f"{site.url}one"})["values"][0]["number"] == 39.9
 
     imported = client.call("import_urls", {"text": OPML.format(site.url), "offline": True})
     assert (imported["registered"], imported["pages"], imported["failed"]) == (["b.test"], 1, {})
