@@ -31,7 +31,7 @@ def make_rule(build: Callable[[], PageRule]) -> PageRule:
     if not rule.has_effect:
         raise BadInput(
             f"the rule for {rule.pattern} has no effect: add --min-interval, --max-interval, --weight, --once, "
-            "--max-pages, --ignore, --ignore-text, --watch or --render"
+            "--max-pages, --ignore, --ignore-text, --watch, --value or --render"
         )
     return rule
 
@@ -94,7 +94,7 @@ def parse_rule(document: Mapping[str, Any]) -> PageRule:
     for name in ("min_interval", "max_interval"):
         seconds = document[f"{name}_seconds"]
         values[name] = None if seconds is None else timedelta(seconds=seconds)
-    view = {name: tuple(document[name]) for name in ("ignore", "watch", "ignore_text")}
+    view = {name: tuple(document[name]) for name in ("ignore", "watch", "ignore_text", "values")}
     return make_rule(lambda: PageRule(**values, view=View(**view)))
 
 
@@ -115,5 +115,6 @@ def describe_rule(rule: PageRule) -> dict[str, Any]:
         "ignore": rule.view.ignore,
         "watch": rule.view.watch,
         "ignore_text": rule.view.ignore_text,
+        "values": rule.view.values,
         "render": rule.render,
     }

@@ -40,6 +40,7 @@ PAGES = {
     "/changes": change_pages.show_changes,
     "/page": url_pages.show_page,
     "/blocks": url_pages.show_blocks,
+    "/values": url_pages.show_value_form,
     "/search": overview_pages.show_search,
     "/system": overview_pages.show_system,
     FEED_PATH: change_pages.show_feed,

@@ -52,7 +52,7 @@ def test_these_are_the_commands() -> None:
         *(f"notify {name}" for name in ("add", "list", "remove", "test", "run", "dead", "redeliver", "discard")),
         *("notify pause", "notify resume", "notify set"),
         *(f"tokens {name}" for name in ("add", "list", "revoke")),
-        *("explain", "try", "diff", "versions", "show"),
+        *("explain", "try", "diff", "versions", "show", "values"),
         *("up", "down", "status", "ui", "serve", "plugins"),
         *("deploy", "server", "worker", "health"),
         *(f"db {name}" for name in ("upgrade", "check", "dump", "restore", "url", "shell", "sql", "grant", "revoke")),

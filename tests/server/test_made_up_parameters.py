@@ -41,6 +41,7 @@ PAGES = {
     "/changes": ("domain", "tag", "kind", "since", "before"),
     "/page": ("url", "from", "to", "older", "view"),
     "/blocks": ("url", "block", "action", "text", "pattern"),
+    "/values": ("url", "selector", "name", "unit", "mark", "pattern"),
     "/feed.atom": ("domain", "prefix", "kind", "tag", "token"),
     "/enter": ("code",),
 }
@@ -56,6 +57,8 @@ FORMS = {
     "/rules/new": ("name", *(field.name for field in RULE_FIELDS)),
     "/rules/add": ("url", "block", "action", "text", "pattern"),
     "/rules/remove": ("name", "pattern"),
+    "/values/add": ("url", "selector", "name", "unit", "mark", "pattern"),
+    "/values/remove": ("url", "name", "pattern"),
     "/try": ("url", "again"),
     "/domains/tag": ("domain", "tag", "action", "back"),
     "/tags/change": ("name", "tags", "was-tags", "back"),

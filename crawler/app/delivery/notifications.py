@@ -21,7 +21,7 @@ from crawler.core.alert.timing import DeliveryTimes, parse_digest, parse_quiet_h
 from crawler.core.domain import Domain
 from crawler.core.http.credentials import SecretSource, parse_reference
 from crawler.core.http.urls import list_pattern_problems, parse_pattern
-from crawler.core.page.selectors import View
+from crawler.core.page.selectors import VALUE_NAME, View
 from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.errors import BadInput, Conflict, NotFound, StoreUnavailable, find_failure, name_field
 from crawler.format.kinds import NEWS, parse_kinds
@@ -46,16 +46,7 @@ from crawler.store.subscriptions import MAX_BYTES, Subscription, SubscriptionOpt
 CONDITION_KINDS = frozenset({EventKind.ADDED, EventKind.CHANGED, EventKind.MOVED, EventKind.GONE, EventKind.RESTORED})
 # Options that a request has in the same form.
 COPIED_OPTIONS = (
-    "target",
-    "tag",
-    "page",
-    "prefix",
-    "pattern",
-    "place",
-    "digest",
-    "quiet",
-    "zone",
-    "secret",
+    *("target", "tag", "page", "prefix", "pattern", "place", "value_name", "digest", "quiet", "zone", "secret"),
     "allow_private",
 )
 RETRY_SECONDS = 2  # before the next attempt while the database is unavailable
@@ -76,7 +67,8 @@ class SubscriptionRequest:
     """A subscription as the user gave it. None or empty if not given.
 
     domain, tag (of domains), page, prefix, pattern: the pages to watch.  min_magnitude: such as 5%.
-    conditions: the value of each ConditionKind.  place: the selector of the element to check.
+    conditions: the value of each ConditionKind; for DIFFERS a share such as 5%.
+    place: the selector of the element to check.  value_name: the name of the value to check (crawler/app/values.py).
     quiet, zone: quiet hours such as 22-07, and their time zone.
     may_run_commands: whether the target may be a program of this machine; never for a request from the network.
     """
@@ -91,6 +83,7 @@ class SubscriptionRequest:
     min_magnitude: str | float | None = None
     conditions: Mapping[str, str | float | None] = field(default_factory=dict)
     place: str | None = None
+    value_name: str | None = None
     digest: str | None = None
     quiet: str | None = None
     zone: str | None = None
@@ -119,6 +112,7 @@ class SubscriptionState:
     digest: str | None
     secret: str | None
     selector: str | None
+    value: str | None
     quiet_hours: str | None
     kinds: list[str]
     min_magnitude: float | None
@@ -191,7 +185,9 @@ def build_request(subscription: Subscription) -> SubscriptionRequest:
     return SubscriptionRequest(
         **{name: getattr(options, name) for name in COPIED_OPTIONS},
         domain=subscription.domain,
-        kinds=None if options.kinds == _get_default_kinds(condition) else ",".join(sorted(options.kinds)),
+        kinds=None
+        if options.value_name or options.kinds == _get_default_kinds(condition)
+        else ",".join(sorted(options.kinds)),
         min_magnitude=None if share is None else f"{100 * share:.12g}%",
         conditions={} if condition is None else {condition.kind.value: value},
     )
@@ -200,7 +196,10 @@ def build_request(subscription: Subscription) -> SubscriptionRequest:
 async def _parse_request(
     db: AppDatabase, request: SubscriptionRequest, before: SubscriptionOptions | None = None
 ) -> SubscriptionOptions:
-    """Return the options of a subscription. before: its present options, whose command stays signed as it is."""
+    """Return the options of a subscription. With the name of a value, only its changes are notified.
+
+    before: its present options, whose command stays signed as it is.
+    """
     with _name_invalid("target"):
         # In a thread, because it may start a child process.
         target = await asyncio.to_thread(check_target, request.target, allow_private=request.allow_private)
@@ -222,11 +221,28 @@ async def _parse_request(
         _ = View(watch=(request.place,)) if request.place else None  # raises ValueError if invalid
         if request.place and condition is None:
             raise BadInput("a selector (--selector) needs one of --match, --lacks, --above or --below")
+        if request.place and request.value_name:
+            raise BadInput("a selector and a value cannot be combined: the rule of the value has a selector (--value)")
         is_watched = domain is not None and any(rule.view.watch for rule in domain.settings.rules)
-        if condition is not None and condition.kind.is_numeric and not (request.place or is_watched):
-            raise BadInput("a condition on a number needs the element that contains it: add a selector (--selector)")
+        has_number = request.place or is_watched or request.value_name
+        if condition is not None and condition.kind.is_numeric and not has_number:
+            raise BadInput(
+                "a condition on a number needs the element or the value that has it: add a selector (--selector) or "
+                "the name of a value (--value)"
+            )
+    with _name_invalid("value_name"):
+        if request.value_name and VALUE_NAME.fullmatch(request.value_name) is None:
+            raise BadInput(
+                f"{request.value_name[:40]!r} is not the name of a value: it has letters, digits and hyphens"
+            )
+        if condition is not None and condition.kind is ConditionKind.DIFFERS and not request.value_name:
+            raise BadInput("a change of a number (--change-by) needs the name of a value (--value)")
+        if condition is not None and request.value_name and not condition.kind.is_numeric:
+            raise BadInput("a condition on a text cannot be combined with a value: use --selector")
     with _name_invalid("kinds"):
         kinds = parse_kinds(request.kinds) if request.kinds else _get_default_kinds(condition)
+        if request.value_name:
+            kinds = frozenset({EventKind.VALUE})
     with _name_invalid("min_magnitude"):
         min_magnitude = parse_share(str(request.min_magnitude)) if request.min_magnitude else None
     with _name_invalid("digest"):
@@ -248,6 +264,7 @@ async def _parse_request(
         prefix=prefix,
         min_magnitude=min_magnitude,
         place=request.place or "",
+        value_name=request.value_name or "",
         condition=condition,
         digest=request.digest or "",
         quiet=request.quiet or "",
@@ -309,8 +326,12 @@ def _parse_secret(text: str) -> str:
 def _parse_condition(conditions: Mapping[str, str | float | None]) -> Condition | None:
     given = {ConditionKind(name): value for name, value in conditions.items() if value not in {None, ""}}
     if len(given) > 1:
-        raise BadInput("--match, --lacks, --above and --below cannot be combined: add a subscription for each")
+        raise BadInput(
+            "--match, --lacks, --above, --below and --change-by cannot be combined: add a subscription for each"
+        )
     for kind, value in given.items():
+        if kind is ConditionKind.DIFFERS:
+            return Condition(kind=kind, bound=parse_share(str(value)))
         return Condition(kind=kind, text=value) if isinstance(value, str) else Condition(kind=kind, bound=value)
     return None
 
@@ -369,6 +390,7 @@ def describe_subscription(subscription: Subscription, *, not_run_here: str = "")
         digest=options.digest or None,
         secret=options.secret or None,
         selector=options.place or None,
+        value=options.value_name or None,
         quiet_hours=options.quiet or None,
         kinds=sorted(options.kinds),
         min_magnitude=options.min_magnitude,

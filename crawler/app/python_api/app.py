@@ -19,6 +19,7 @@ from crawler.app.crawl import CrawlRequest, CrawlResult, crawl, find_targets
 from crawler.app.database import AppDatabase, open_configured_database
 from crawler.app.delivery.exports import search_pages
 from crawler.app.domains import add_domains
+from crawler.app.page_values import ValueReading, read_values
 from crawler.app.pages import find_text, make_target_filter, resolve_page
 from crawler.app.python_api.management import Management
 from crawler.app.registration import find_domains, get_domain, parse_typed_url
@@ -164,6 +165,14 @@ class App(Management):
                 yield version
             before = batch[-1].number
 
+    async def values(self, url: str, *, name: str = "") -> AsyncGenerator[ValueReading]:
+        """Iterate over the values that rules read from a page, newest first. name: of one value; "" for all."""
+        before: str | None = ""
+        while before is not None:
+            _, batch, before = await read_values(self._db, url, name=name, before=before)
+            for reading in batch:
+                yield reading
+
     async def freshness(
         self, domain: str | None = None, *, window: timedelta = WEEK, at: datetime | None = None
     ) -> list[DomainReport]:
@@ -228,6 +237,7 @@ class BlockingApp:
     pages = _make_iterating(App.pages)
     text = _make_blocking(App.text)
     versions = _make_iterating(App.versions)
+    values = _make_iterating(App.values)
     freshness = _make_blocking(App.freshness)
     search = _make_blocking(App.search)
     inspect = _make_blocking(App.inspect)

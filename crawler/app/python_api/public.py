@@ -12,4 +12,12 @@ from crawler.core.page_rules import PageRule
 from crawler.core.visit.state import State
 from crawler.errors import BadInput, Conflict, CrawlerError, CursorAhead, CursorTooOld, NotFound, StoreUnavailable
 from crawler.export.sqlite_index import SearchHit
-from crawler.store.report import DomainReport, EventKind, ExportedPage, FeedItem, PageVersion, VersionContent
+from crawler.store.report import (
+    DomainReport,
+    EventKind,
+    ExportedPage,
+    FeedItem,
+    PageVersion,
+    ValueReading,
+    VersionContent,
+)

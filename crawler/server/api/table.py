@@ -45,6 +45,7 @@ ENDPOINTS = (
     Endpoint("GET", "/pages", "list_pages"),
     Endpoint("GET", "/text", "get_text"),
     Endpoint("GET", "/versions", "list_versions"),
+    Endpoint("GET", "/values", "list_values"),
     Endpoint("GET", "/explanation", "explain_page"),
     Endpoint("GET", "/freshness", "report_freshness"),
     Endpoint("GET", "/search", "search"),

@@ -93,6 +93,7 @@ class RuleBody(Body):
     ignore: Annotated[list[Text], Field(max_length=MAX_TEXTS)] = []
     watch: Annotated[list[Text], Field(max_length=MAX_TEXTS)] = []
     ignore_text: Annotated[list[Text], Field(max_length=MAX_TEXTS)] = []
+    values: Annotated[list[Text], Field(max_length=MAX_TEXTS)] = []
     render: Literal["auto", "always", "never"] | None = None
     first: bool = False
 
@@ -130,15 +131,15 @@ class TrialBody(Body):
 
 
 class ConditionBody(Body):
-    """When to notify: a text appears or goes, or the number in the selected element is above or below a bound."""
+    """When to notify: a text appears or goes, or a number is above or below a bound, or differs by a share of it."""
 
-    kind: Literal["appears", "goes", "above", "below"]
+    kind: Literal["appears", "goes", "above", "below", "differs"]
     text: str | None = None
     bound: float | None = None
 
     @model_validator(mode="after")
     def require_value(self) -> "ConditionBody":
-        needed = "bound" if self.kind in {"above", "below"} else "text"
+        needed = "text" if self.kind in {"appears", "goes"} else "bound"
         if getattr(self, needed) is None:
             raise ValueError(f"{self.kind} needs {needed}")
         return self
@@ -150,7 +151,8 @@ class SubscriptionFields(Body):
     target: a webhook, an Apprise address, env:NAME or block:NAME.  domain, tag: null for all.
     page, prefix: URLs.
     pattern: of the pages.  min_magnitude: least share of a page that changed, 0 to 1.
-    selector: the element to check.  digest: such as 1h, daily@07:30.  quiet_hours: such as 22-07.
+    selector: the element to check.  value: the name of the value to check.
+    digest: such as 1h, daily@07:30.  quiet_hours: such as 22-07.
     secret: env:NAME or block:NAME of the key that signs webhooks.  allow_private: allow private addresses.
     """
 
@@ -163,6 +165,7 @@ class SubscriptionFields(Body):
     kinds: list[EventKind] | None = None
     condition: ConditionBody | None = None
     selector: Text | None = None
+    value: Text | None = None
     digest: Text | None = None
     quiet_hours: Text | None = None
     time_zone: Text | None = None
@@ -172,6 +175,7 @@ class SubscriptionFields(Body):
     def list_given(self) -> dict[str, Any]:
         """Return the given fields by their names in SubscriptionRequest."""
         names = {"selector": "place", "quiet_hours": "quiet", "time_zone": "zone", "condition": "conditions"}
+        names |= {"value": "value_name"}
         given = {name: getattr(self, name) for name in self.model_fields_set - {"paused", "include_missed"}}
         if given.get("kinds") is not None:
             given["kinds"] = ",".join(given["kinds"])

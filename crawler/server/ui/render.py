@@ -7,10 +7,12 @@ from datetime import datetime
 from crawler.app.blocks import BlockFacts, PickAction
 from crawler.app.changes import FeedItem
 from crawler.app.overview import DomainHead, DomainList, DomainOrder
+from crawler.app.page_values import ValuePreview
 from crawler.app.search import SearchFacts
 from crawler.app.system import SystemFacts
 from crawler.app.try_page import Domain, MaskReason, TryResult, list_blocks, list_differences
 from crawler.server.ui.change_and_url_pages import ChangeFacts, UrlFacts
+from crawler.server.ui.domain_plots import build_value_plot
 from crawler.server.ui.domain_tabs import Tab, describe_head
 from crawler.server.ui.links import SERVER_LINKS, UiLinks
 from crawler.server.ui.templating import get_environment, read_style
@@ -98,19 +100,26 @@ def render_url_page(
     facts: UrlFacts, *, links: UiLinks = SERVER_LINKS, viewer: Viewer = ANONYMOUS, is_beside: bool = False
 ) -> str:
     """Render the page about one URL. is_beside: whether to show the compared versions side by side."""
-    return render("page.html", links, viewer, facts=facts, is_beside=is_beside)
+    values = [(each, build_value_plot(each, until=facts.explanation.known.at)) for each in facts.values]
+    return render("page.html", links, viewer, facts=facts, values=values, is_beside=is_beside)
 
 
 PICK_LABELS = {
     PickAction.IGNORE_TEXT: "Ignore text like this anywhere on the page",
     PickAction.IGNORE: "Ignore this element of the page",
     PickAction.WATCH: "Watch only this element of the page",
+    PickAction.VALUES: "Track the number in this element as a value",
 }
 
 
 def render_blocks_page(facts: BlockFacts, *, viewer: Viewer) -> str:
     """Render the blocks of a page; the user can pick one to ignore or watch."""
     return render("blocks.html", SERVER_LINKS, viewer, facts=facts, actions=PICK_LABELS)
+
+
+def render_value_form(preview: ValuePreview, *, viewer: Viewer) -> str:
+    """Render the form that adds a value, with what it would read."""
+    return render("values.html", SERVER_LINKS, viewer, facts=preview, request=preview.request)
 
 
 def render_try_page(seen: TryResult, domain: Domain, *, viewer: Viewer) -> str:

@@ -105,6 +105,13 @@ def call_every_endpoint(client: Client, site: Site, recrawl: Recrawl, hook: Hook
     assert (trial["change"], trial["differences"][0]["is_significant"]) == ("changed", True)
     assert client.call("add_hints", {"urls": [f"{site.url}one"], "source": "cms"})["accepted"] == {site.name: 1}
 
+    client.call("add_rule", {"pattern": "/one$", "values": ["price:EUR p"]}, domain=site.name)
+    site.page("/one", text="Rye is sold at 39.90 a sack.")
+    assert recrawl("crawl", site.name).code == 0
+    (reading,) = client.call("list_values", url=f"{site.url}one", name="price")["items"]
+    assert (reading["number"], reading["unit"], reading["finding"]) == (39.9, "EUR", "")
+    assert client.call("try_page", {"url": f"{site.url}one"})["values"][0]["number"] == 39.9
+
     imported = client.call("import_urls", {"text": OPML.format(site.url), "offline": True})
     assert (imported["registered"], imported["pages"], imported["failed"]) == (["b.test"], 1, {})
     paused = client.call("change_domain", {"settings": {"delay_seconds": None}, "paused": True}, domain=site.name)
