@@ -14,6 +14,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from msgspec.structs import replace
 from pydantic import SecretStr
 
+from crawler.app.actor import ActorKind
 from crawler.app.changes import ALL_KINDS, iterate_changes
 from crawler.app.crawl import CrawlRequest, CrawlResult, crawl, find_targets
 from crawler.app.database import AppDatabase, open_configured_database
@@ -286,7 +287,9 @@ class open_app:  # noqa: N801  used like a function
         async with AsyncExitStack() as stack:
             # Each lease needs one connection to record visits and one to renew itself; four are for other methods.
             connections = 2 * self._settings.concurrent_domains + 4
-            db = await stack.enter_async_context(open_configured_database(self._settings, connections=connections))
+            db = await stack.enter_async_context(
+                open_configured_database(self._settings, connections=connections, actor_kind=ActorKind.PYTHON)
+            )
             self._open_async = stack.pop_all()
         return App(db)
 
