@@ -300,6 +300,14 @@ class Settings(BaseModel):
         0.3, ge=0, le=1, description="share of requests guaranteed to revisits while any are due"
     )
 
+    @model_validator(mode="after")
+    def _check_trust(self) -> "Settings":
+        if self.trust_header and not self.trusted_proxies:
+            raise ValueError("RECRAWL_TRUST_HEADER needs RECRAWL_TRUSTED_PROXIES: whose headers may be trusted?")
+        if bool(self.trust_groups_header) is not bool(self.trust_groups):
+            raise ValueError("RECRAWL_TRUST_GROUPS_HEADER and RECRAWL_TRUST_GROUPS need each other")
+        return self
+
     @model_validator(mode="before")
     @classmethod
     def _read_environment(cls, given: Any) -> Any:
@@ -369,6 +377,8 @@ def get_settings() -> Settings:
         return Settings()
     except ValidationError as error:
         first = error.errors()[0]
+        if not first["loc"]:  # settings that do not fit each other
+            raise BadInput(str(first["ctx"]["error"])) from error
         name = name_variable(str(first["loc"][0]))  # the rest is an index into the setting's list
         if "error" in first.get("ctx", {}):  # our own message, which quotes the input
             raise BadInput(f"{name}: {first['ctx']['error']}") from error

@@ -168,13 +168,13 @@ async def test_sessions_end(db: AppDatabase) -> None:
     code = (await users.add_user(db, "alice", Role.VIEW, at=NOW)).url.partition("code=")[2]
     assert await users.find_invited(db, code, at=NOW + users.INVITATION_LIFETIME) is None
     with pytest.raises(BadInput, match="characters"):
-        await users.accept_invitation(db, code, "short", actor=WHO, at=NOW)
-    first = await users.accept_invitation(db, code, PASSWORD, actor=WHO, at=NOW)
+        await users.accept_invitation(db, code, "short", address="192.0.2.7", at=NOW)
+    first = await users.accept_invitation(db, code, PASSWORD, address="192.0.2.7", at=NOW)
     with pytest.raises(BadInput, match="already used"):
-        await users.accept_invitation(db, code, PASSWORD, actor=WHO, at=NOW)
+        await users.accept_invitation(db, code, PASSWORD, address="192.0.2.7", at=NOW)
 
     async def log_in(at: datetime = NOW, password: str = PASSWORD) -> str:
-        return await users.log_in(db, "Alice", password, actor=WHO, at=at)
+        return await users.log_in(db, "Alice", password, address="192.0.2.7", at=at)
 
     async def is_open(session: str, at: datetime = NOW) -> bool:
         return await users.find_session_user(db, session, at=at) is not None
@@ -189,8 +189,8 @@ async def test_sessions_end(db: AppDatabase) -> None:
 
     other = f"{PASSWORD} 2"
     with pytest.raises(BadInput, match="current"):
-        await users.change_own_password(db, "alice", current="wrong", new=other, actor=WHO, at=NOW)
-    third = await users.change_own_password(db, "alice", current=PASSWORD, new=other, actor=WHO, at=NOW)
+        await users.change_own_password(db, "alice", current="wrong", new=other, at=NOW)
+    third = await users.change_own_password(db, "alice", current=PASSWORD, new=other, at=NOW)
     assert (await is_open(second), await is_open(third)) == (False, True)
     assert await log_in() == "", "the old password"
 
@@ -204,7 +204,7 @@ async def test_sessions_end(db: AppDatabase) -> None:
 
 async def test_invitation_of_two_at_once_is_used_once(db: AppDatabase) -> None:
     code = (await users.add_user(db, "alice", Role.VIEW, at=NOW)).url.partition("code=")[2]
-    accept = (users.accept_invitation(db, code, f"{PASSWORD} {n}", actor=WHO, at=NOW) for n in range(2))
+    accept = (users.accept_invitation(db, code, f"{PASSWORD} {n}", address="192.0.2.7", at=NOW) for n in range(2))
     results = await asyncio.gather(*accept, return_exceptions=True)
     assert sorted(isinstance(each, BadInput) for each in results) == [False, True]
 

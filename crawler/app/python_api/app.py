@@ -252,6 +252,11 @@ class BlockingApp:
     dead_letters = _make_blocking(App.dead_letters)
     redeliver = _make_blocking(App.redeliver)
     discard = _make_blocking(App.discard)
+    users = _make_blocking(App.users)
+    add_user = _make_blocking(App.add_user)
+    change_user = _make_blocking(App.change_user)
+    remove_user = _make_blocking(App.remove_user)
+    actions = _make_blocking(App.actions)
 
 
 class open_app:  # noqa: N801  used like a function

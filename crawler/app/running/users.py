@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 
 from crawler.app.action_log import describe_action, record_action, recorded
-from crawler.app.actor import Actor, Permission, require_permission
+from crawler.app.actor import Actor, ActorKind, Permission, require_permission
 from crawler.app.database import AppDatabase
 from crawler.errors import BadInput, Conflict, NotFound
 from crawler.roles import Role
@@ -147,19 +147,20 @@ async def find_invited(db: AppDatabase, code: str, *, at: datetime) -> User | No
     return await users.find_invited(db, _digest(code), at=at)
 
 
-async def accept_invitation(db: AppDatabase, code: str, password: str, *, actor: Actor, at: datetime) -> str:
-    """Set a password by an invitation, and return a new session. Raises BadInput. actor: who uses the invitation."""
+async def accept_invitation(db: AppDatabase, code: str, password: str, *, address: str, at: datetime) -> str:
+    """Set a password by an invitation, and return a new session. Raises BadInput. address: of the client."""
     user = await find_invited(db, code, at=at)
     if user is None:
         raise BadInput("this invitation was already used or has expired: ask for another one")
     password_hash = await _hash(password)
     if not await users.set_password(db, user.name, password_hash, digest=_digest(code)):
         raise BadInput("this invitation was already used: ask for another one")
+    actor = Actor(ActorKind.USER, user.name, address)
     await record_action(db, "set password", {"object": user.name, "new": "by invitation"}, actor=actor)
     return await _start_session(db, user.name, password_hash, at=at)
 
 
-async def log_in(db: AppDatabase, name: str, password: str, *, actor: Actor, at: datetime) -> str:
+async def log_in(db: AppDatabase, name: str, password: str, *, address: str, at: datetime) -> str:
     """Return a new session of a user; empty if the name or the password is wrong, or the user is disabled."""
     typed = name.strip().lower()
     stored = await users.find_password_hash(db, typed) if NAME.fullmatch(typed) else ""
@@ -168,18 +169,19 @@ async def log_in(db: AppDatabase, name: str, password: str, *, actor: Actor, at:
     # The text may be a password in the wrong field, so it is recorded only if it is a name.
     is_known = NAME.fullmatch(typed) is not None and await users.find_user(db, typed) is not None
     texts = {"object": typed if is_known else "unknown name"}
+    actor = Actor(ActorKind.USER, typed if session else "anonymous", address)
     await record_action(db, "log in" if session else "fail to log in", texts, actor=actor)
     return session
 
 
-async def change_own_password(db: AppDatabase, name: str, *, current: str, new: str, actor: Actor, at: datetime) -> str:
+async def change_own_password(db: AppDatabase, name: str, *, current: str, new: str, at: datetime) -> str:
     """Change a password, end all sessions, and return a new one. Raises BadInput if the current one is wrong."""
     stored = await users.find_password_hash(db, name)
     if not await asyncio.to_thread(is_correct_password, current, stored):
         raise BadInput("the current password is not correct", field="current")
     password_hash = await _hash(new)
     await users.set_password(db, name, password_hash)
-    await record_action(db, "set password", {"object": name}, actor=actor)
+    await record_action(db, "set password", {"object": name})
     return await _start_session(db, name, password_hash, at=at)
 
 

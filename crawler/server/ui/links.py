@@ -60,6 +60,10 @@ class UiLinks:
         """Return the link to the form of a subscription; 0 for a new one."""
         return _add_query("/notifications/edit", {"number": number})
 
+    def actions(self, **parameters: object) -> str:
+        """Return the link to the log of actions. parameters: its filter and place, without empty ones."""
+        return _add_query("/actions", parameters)
+
     def search(self, words: str) -> str:
         """Return the link to the pages that contain these words."""
         return _add_query("/search", {"q": words})
