@@ -38,7 +38,7 @@ PERMISSIONS_OF_SCOPES: Mapping[TokenScope, frozenset[Permission]] = {
 
 
 class ActorKind(StrEnum):
-    """How somebody acts."""
+    """How an actor acts."""
 
     USER = "user"  # of the web UI
     LINK = "login link"  # in the web UI
@@ -74,7 +74,7 @@ def _build_local_actor(kind: ActorKind) -> Actor:
 
 @contextmanager
 def acting_as(actor: Actor) -> Iterator[None]:
-    """Act as somebody during the block."""
+    """Act as this actor during the block."""
     token = _actor.set(actor)
     try:
         yield

@@ -116,7 +116,7 @@ def require_authentication(
     """Return the application with authentication; every response has the security headers of this module.
 
     app: finds the sender in scope["identity"], and the session, or an empty string, in scope["session"].
-    identify: returns who sends a request; None for nobody.
+    identify: returns who sends a request; None if it is unknown.
     unauthenticated_app: handles requests that need a session and have none; scope["problem"] is an error of `identify`.
     """
 
@@ -142,14 +142,14 @@ def require_authentication(
             await PlainTextResponse(proof, headers=NO_STORE)(scope, receive, send_with_headers)
             return
         # The API accepts tokens, which no browser sends automatically, and never a session.
-        needs_nobody = is_api_path(scope["path"]) or scope["path"] == STYLE_PATH
+        is_public = is_api_path(scope["path"]) or scope["path"] == STYLE_PATH
         try:
-            identity = None if needs_nobody else await identify(scope)
+            identity = None if is_public else await identify(scope)
         except CrawlerError as error:
             await unauthenticated_app({**scope, "problem": error}, receive, send_with_headers)
             return
         scope["identity"], scope["session"] = identity, identity.session if identity is not None else ""
-        is_open = identity is not None or needs_nobody or scope["path"] in OPEN_PATHS
+        is_open = identity is not None or is_public or scope["path"] in OPEN_PATHS
         await (app if is_open else unauthenticated_app)(scope, receive, send_with_headers)
 
     return check_request

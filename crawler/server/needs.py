@@ -8,7 +8,7 @@ from crawler.app.actor import Permission
 DEFAULTS = {"GET": Permission.READ, "POST": Permission.CHANGE}
 # What needs something else. A path also stands for the paths below it.
 NEEDS = {
-    "/account": Permission.READ,  # one's own password
+    "/account": Permission.READ,  # the password of the user
     "/logout": Permission.READ,
     "/changes/read": Permission.READ,  # a mark in the user's browser
     "/refresh": Permission.CRAWL,

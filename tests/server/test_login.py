@@ -341,6 +341,19 @@ def test_settings_of_a_proxy_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.trust_groups == (("ops", "admin"), ("staff", "view"))
 
 
+def test_feed_of_a_user_ends_with_the_access(recrawl: Recrawl, alice: Visitor) -> None:
+    alice.log_in_as("alice", PASSWORD)
+    found = re.search(r'/feed\.atom\?[^"]+', alice.get("/changes").text)
+    assert found is not None
+    path = found[0].replace("&amp;", "&")
+    reader = again(alice)
+    assert reader.get(path).status == 200
+    assert reader.get(path.replace("user=alice", "user=bob")).status == 401
+    assert reader.get(path.replace("user=alice&", "")).status == 401
+    recrawl("users", "set", "alice", "--disable")
+    assert reader.get(path).status == 401
+
+
 def test_forms_are_recorded_with_who_sent_them(recrawl: Recrawl, crawled: Site, alice: Visitor) -> None:
     recrawl("users", "set", "alice", "--role", "admin")
     alice.log_in_as("alice", PASSWORD)

@@ -72,8 +72,14 @@ async def list_users(db: AppDatabase) -> Sequence[User]:
 
 
 async def has_users(db: AppDatabase) -> bool:
-    """Return whether anybody can log in by name."""
+    """Return whether there are users."""
     return await users.has_users(db)
+
+
+async def is_enabled(db: AppDatabase, name: str) -> bool:
+    """Return whether there is a user of this name who is not disabled."""
+    user = await users.find_user(db, name) if NAME.fullmatch(name) else None
+    return user is not None and user.disabled_at is None
 
 
 async def get_user(db: AppDatabase, name: str) -> User:

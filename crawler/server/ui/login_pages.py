@@ -1,4 +1,4 @@
-"""Logging in and out, invitations, and the page of one's own account."""
+"""Logging in and out, invitations, and the account of the user."""
 
 from functools import partial
 from math import ceil
@@ -104,12 +104,12 @@ async def show_account(server: PageServer, request: Request, *, problem: str = "
 
 
 async def change_password(server: PageServer, request: Request) -> Response:
-    """Change one's own password, which ends all other sessions."""
+    """Change the password of the user, which ends all other sessions."""
     form, identity = await server.read_form(request), request.scope["identity"]
     name, address, at = identity.actor.name, identity.actor.address, server.now()
     if identity.actor.kind is not ActorKind.USER:
         raise BadInput("only a user with a name has a password")
-    # Somebody at an open session could guess the password.
+    # An open session must not help to guess the password.
     if wait := server.throttle.begin(name, address, at=at):
         problem = f"too many wrong passwords: try again in {ceil(wait.total_seconds())} s"
         return await show_account(server, request, problem=problem, status=429)

@@ -31,7 +31,7 @@ class FlashMessage:
 class Viewer:
     """The viewer of a page. csrf_token: the token in their forms; empty on pages without forms.
 
-    notice: the outcome of the form that they sent last; None if there is none to show.  identity: None for nobody.
+    notice: the outcome of the form that they sent last; None if there is none to show.  identity: None without a login.
     """
 
     csrf_token: str = ""

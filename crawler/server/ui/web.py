@@ -56,7 +56,7 @@ class PageServer:
         self.trust = ProxyTrust(self.db)
 
     async def identify(self, scope: Scope) -> Identity | None:
-        """Return who sends a request; None for nobody. Raises NotAllowed for a user of a proxy who has no access."""
+        """Return who sends a request; None if it is unknown. Raises NotAllowed for a proxy's user without access."""
         if (proxied := await self.trust.find_identity(scope)) is not None:
             return proxied
         session, address = read_cookie(scope, self.authenticator.cookie), self.trust.find_address(scope)
