@@ -3,7 +3,8 @@
 The web server says who sent a request with `acting_as`. Without it, the account of the system acts, and may do all.
 """
 
-import getpass
+import os
+import pwd
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -67,9 +68,9 @@ def find_actor(kind: ActorKind | None) -> Actor | None:
 
 def _build_local_actor(kind: ActorKind) -> Actor:
     try:
-        return Actor(kind, getpass.getuser())
-    except (OSError, KeyError):  # a container may run with a number that has no account
-        return Actor(kind, "unknown")
+        return Actor(kind, pwd.getpwuid(os.getuid()).pw_name)
+    except KeyError:  # a container may run with a number that has no account
+        return Actor(kind, str(os.getuid()))
 
 
 @contextmanager

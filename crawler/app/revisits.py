@@ -39,7 +39,6 @@ def require_source(source: str) -> None:
         )
 
 
-@recorded("hint", "source")
 async def record_hints(db: AppDatabase, urls: Iterable[Url], *, source: str, at: datetime) -> HintResult:
     """Record a hint for each URL in the scope of its domain. Raises BadInput, also if too many hints wait already."""
     require_source(source)
@@ -63,8 +62,6 @@ async def record_hints(db: AppDatabase, urls: Iterable[Url], *, source: str, at:
             signals = [ChangeSignal(url=url, source=source, at=at) for url in allowed]
             await domains.add_signals(db, domain, signals, at=at)
             accepted[domain.authority] += len(allowed)
-    described = ", ".join(f"{name} {count}" for name, count in accepted.items())
-    describe_action(object=described, new=f"source: {source}", is_change=bool(accepted))
     return HintResult(accepted=dict(accepted), rejected=dict(rejected))
 
 

@@ -140,7 +140,7 @@ def test_commands_record_what_they_change(recrawl: Recrawl, site: Site) -> None:
     recrawl("domains", "remove", name, "--yes")
 
     assert [action for action, _ in log_of(recrawl)] == [
-        *("add domain", "change domain", "pause domain", "resume domain", "add rule", "remove rule", "recrawl", "hint"),
+        *("add domain", "change domain", "pause domain", "resume domain", "add rule", "remove rule", "recrawl"),
         *("add subscription", "pause subscription", "remove subscription", "add token", "revoke token", "prune"),
         "remove domain",
     ]

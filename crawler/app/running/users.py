@@ -14,7 +14,7 @@ from crawler.app.database import AppDatabase
 from crawler.errors import BadInput, Conflict, NotFound
 from crawler.roles import Role
 from crawler.runtime.keys.home_keys import list_own_origins
-from crawler.runtime.keys.passwords import find_password_problem, hash_password, is_correct_password
+from crawler.runtime.keys.passwords import HASHER, find_password_problem, hash_password, is_correct_password
 from crawler.runtime.web_ui import DEFAULT_PORT, find_web_ui_origin
 from crawler.store import users
 from crawler.store.users import User
@@ -170,7 +170,7 @@ async def log_in(db: AppDatabase, name: str, password: str, *, address: str, at:
     """Return a new session of a user; empty if the name or the password is wrong, or the user is disabled."""
     typed = name.strip().lower()
     stored = await users.find_password_hash(db, typed) if NAME.fullmatch(typed) else ""
-    is_correct = await asyncio.to_thread(is_correct_password, password, stored)
+    is_correct = await _is_correct(password, stored)
     session = await _start_session(db, typed, stored, at=at) if is_correct else ""
     # The text may be a password in the wrong field, so it is recorded only if it is a name.
     is_known = NAME.fullmatch(typed) is not None and await users.find_user(db, typed) is not None
@@ -183,7 +183,7 @@ async def log_in(db: AppDatabase, name: str, password: str, *, address: str, at:
 async def change_own_password(db: AppDatabase, name: str, *, current: str, new: str, at: datetime) -> str:
     """Change a password, end all sessions, and return a new one. Raises BadInput if the current one is wrong."""
     stored = await users.find_password_hash(db, name)
-    if not await asyncio.to_thread(is_correct_password, current, stored):
+    if not await _is_correct(current, stored):
         raise BadInput("the current password is not correct", field="current")
     password_hash = await _hash(new)
     await users.set_password(db, name, password_hash)
@@ -223,7 +223,11 @@ async def _hash(password: str) -> str:
     """Return the hash of a new password. Raises BadInput if it is too short or too long."""
     if problem := find_password_problem(password):
         raise BadInput(problem, field="password")
-    return await asyncio.to_thread(hash_password, password)
+    return await asyncio.get_running_loop().run_in_executor(HASHER, hash_password, password)
+
+
+async def _is_correct(password: str, stored: str) -> bool:
+    return await asyncio.get_running_loop().run_in_executor(HASHER, is_correct_password, password, stored)
 
 
 def _require_admin() -> None:

@@ -7,15 +7,16 @@ second for each check. A hash contains its parameters, so that later versions ca
 import hashlib
 import hmac
 import secrets
-import threading
 import unicodedata
 from base64 import b64decode, b64encode
+from concurrent.futures import ThreadPoolExecutor
 
 N, R, P = 2**14, 8, 5
 SALT_BYTES = 16
 MIN_CHARS, MAX_CHARS = 12, 256
 
-_one_at_a_time = threading.Lock()  # bounds the memory and the processor time that logins can use
+# For callers with an event loop: one at a time, so that logins can take only one core, and no thread of other work.
+HASHER = ThreadPoolExecutor(1, thread_name_prefix="passwords")
 
 
 def find_password_problem(password: str) -> str:
@@ -41,8 +42,7 @@ def is_correct_password(password: str, stored: str) -> bool:
 def _compute(password: str, salt: bytes, n: int, r: int, p: int) -> bytes:
     # The same letters can be typed as different code points.
     text = unicodedata.normalize("NFKC", password).encode("utf-8", "replace")
-    with _one_at_a_time:
-        return hashlib.scrypt(text, salt=salt, n=n, r=r, p=p, maxmem=2 * 128 * n * r)
+    return hashlib.scrypt(text, salt=salt, n=n, r=r, p=p, maxmem=2 * 128 * n * r)
 
 
 def _encode(binary: bytes) -> str:
