@@ -135,14 +135,17 @@ def test_commands_record_what_they_change(recrawl: Recrawl, site: Site) -> None:
     recrawl("notify", "remove", "1")
     recrawl("tokens", "add", "ci")
     recrawl("tokens", "revoke", "ci")
+    recrawl("feed", name, "--name", "phone")
+    recrawl("feed", name, "--name", "phone")
+    recrawl("feed", "--revoke", "phone")
     recrawl("prune", "--dry-run")
     recrawl("prune")
     recrawl("domains", "remove", name, "--yes")
 
     assert [action for action, _ in log_of(recrawl)] == [
         *("add domain", "change domain", "pause domain", "resume domain", "add rule", "remove rule", "recrawl"),
-        *("add subscription", "pause subscription", "remove subscription", "add token", "revoke token", "prune"),
-        "remove domain",
+        *("add subscription", "pause subscription", "remove subscription", "add token", "revoke token"),
+        *("add feed address", "revoke feed address", "prune", "remove domain"),
     ]
     (changed,) = recrawl("actions", "change domain", "--json").json["actions"]
     assert (changed["object"], changed["actor_kind"]) == (name, "command")

@@ -51,6 +51,8 @@ def again(visitor: Visitor) -> Visitor:
 
 
 def test_user_logs_in_and_out(alice: Visitor) -> None:
+    for form, back in ((alice.get("/changes?kind=gone"), "/changes?kind=gone"), (alice.post("/refresh", {}), "/")):
+        assert (form.status, f'name="back" value="{back}"' in form.text) == (401, True)
     shown = alice.get("/domains")
     assert (shown.status, 'type="password"' in shown.text, "recrawl ui" in shown.words) == (401, True, True)
     seen = alice.log_in_as("Alice", PASSWORD)

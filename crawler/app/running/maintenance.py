@@ -21,7 +21,7 @@ from crawler.runtime.stack import find_database_url, open_crawl_database, requir
 from crawler.settings import Settings
 from crawler.store import database, domains, report
 from crawler.store.database import SchemaState, open_database
-from crawler.store.report import Finding, QueryResult, ReaderRole, revoke_reading
+from crawler.store.report import Finding, QueryResult, ReaderRole
 from crawler.store.report import run_query as run_statement
 from crawler.store.retention.estimate import SizeEstimate
 from crawler.store.retention.vacuum import vacuum
@@ -118,6 +118,9 @@ def open_shell(settings: Settings, *, may_write: bool) -> int:
     """Run psql on the database; return its exit code."""
     with open_crawl_database(settings) as url:
         return client.run_psql(url, may_write=may_write)
+
+
+revoke_reading = recorded("revoke reading")(report.revoke_reading)
 
 
 @recorded("grant reading")

@@ -131,11 +131,11 @@ def feed(
         empty = "There are no feed addresses: recrawl feed"
         print_listing({"feeds": list(map(_describe_address, addresses))}, rows, empty=empty, as_json=as_json)
     elif revoke is not None:
-        feeds.addresses.revoke_address(home, revoke)
+        run_on_database(lambda db, _: feeds.revoke_feed(db, revoke))
         message = f"The address {revoke} is revoked; the other addresses stay valid"
         print_outcome({"revoked": revoke}, message, as_json=as_json)
     elif revoke_all:
-        count = feeds.addresses.revoke_all_addresses(home)
+        count = run_on_database(lambda db, _: feeds.revoke_all_feeds(db))
         message = "1 address revoked" if count == 1 else f"{count:,} addresses revoked"
         print_outcome({"revoked": count}, message, as_json=as_json)
     else:

@@ -28,7 +28,8 @@ _render_login = partial(render.render, "login.html", SERVER_LINKS)
 async def ask_for_login(server: PageServer, request: Request, *, problem: str = "", status: int = 401) -> Response:
     """Show the login form, or only how to get a login link if there are no users. problem: why a login failed."""
     context = {"title": problem or NOT_LOGGED_IN, "hint": LOGIN_HINT, "has_users": await users.has_users(server.db)}
-    back = f"{request.url.path}?{request.url.query}".rstrip("?") if request.url.path != LOGIN_FORM_PATH else "/"
+    is_page = request.method == "GET" and request.url.path != LOGIN_FORM_PATH
+    back = f"{request.url.path}?{request.url.query}".rstrip("?") if is_page else SERVER_LINKS.home()
     return respond_html(_render_login(render.ANONYMOUS, back=back, **context), status)
 
 
