@@ -25,7 +25,7 @@ API_ACTIONS = {
     *("add domain", "change domain", "pause domain", "remove domain", "add rule", "remove rule", "recrawl"),
     *("add subscription", "change subscription", "test subscription", "remove subscription", "pause subscription"),
     *("resume subscription", "redeliver", "discard dead letters"),
-    *("add user", "invite user", "change user", "remove user"),
+    *("add user", "invite user", "change user", "remove user", "change tags", "change tag", "remove tag"),
 }
 OPML = '<opml version="2.0"><body><outline text="B" htmlUrl="http://b.test/"/><outline xmlUrl="{}two"/></body></opml>'
 
