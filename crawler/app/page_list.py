@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from crawler.app import rules
+from crawler.app.action_log import recorded
 from crawler.app.database import AppDatabase
 from crawler.app.registration import parse_prefix
 from crawler.app.revisits import RefreshResult, try_to_recrawl
@@ -32,6 +33,7 @@ async def list_domain_pages(
     return await list_pages(db, domain, query, max_count=max_count, at=at)
 
 
+@recorded("recrawl", "urls")
 async def recrawl_pages(db: AppDatabase, domain: Domain, urls: Sequence[str], *, at: datetime) -> RefreshResult:
     """Make pages of a domain due now, and start a run that fetches them if a local stack runs. Raises BadInput."""
     selected = _parse_selected(domain, urls)
@@ -42,16 +44,19 @@ async def recrawl_pages(db: AppDatabase, domain: Domain, urls: Sequence[str], *,
     return RefreshResult(domain, url, len(selected), wait, run_url=run_url)
 
 
+@recorded("boost pages")
 async def boost_pages(db: AppDatabase, domain: Domain, urls: Sequence[str], *, at: datetime) -> Domain:
     """Multiply the importance of pages by BOOST_WEIGHT, with a rule for each. Raises BadInput."""
     return await rules.add_terms(db, domain, _list_patterns(domain, urls), at=at, weight=BOOST_WEIGHT)
 
 
+@recorded("stop revisits")
 async def stop_revisits(db: AppDatabase, domain: Domain, urls: Sequence[str], *, at: datetime) -> Domain:
     """Revisit pages only on request, with a rule for each. Raises BadInput."""
     return await rules.add_terms(db, domain, _list_patterns(domain, urls), at=at, once=True)
 
 
+@recorded("exclude pages")
 async def exclude_pages(db: AppDatabase, domain: Domain, urls: Sequence[str], *, at: datetime) -> Domain:
     """Add pages to the excluded patterns of a domain. Raises BadInput."""
     patterns = _list_patterns(domain, urls)

@@ -40,6 +40,7 @@ _ROWS = (
     ("pages.page", READ, "explain try"),
     ("running.stack", RUN, "up down status ui serve mcp"),
     ("delivery.access", MAINTAIN, "tokens"),
+    ("delivery.users", MAINTAIN, "users actions"),
     ("running.service", SERVICES, "deploy server worker health"),
     ("domains.domains", None, "domains"),
     ("domains.rules", None, "rules"),
@@ -52,7 +53,7 @@ _ROWS = (
 )
 COMMAND_LOCATIONS = {name: CommandLocation(module, panel) for module, panel, names in _ROWS for name in names.split()}
 # Names in the modules that differ from the command's name: groups are called `app`, and `try` is a Python keyword.
-ATTRIBUTES = dict.fromkeys(("tokens", "domains", "rules", "tags", "notify", "db"), "app") | {
+ATTRIBUTES = dict.fromkeys(("tokens", "users", "domains", "rules", "tags", "notify", "db"), "app") | {
     "try": "try_page",
     "values": "page_values",
 }

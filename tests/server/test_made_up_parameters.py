@@ -44,6 +44,8 @@ PAGES = {
     "/values": ("url", "selector", "name", "unit", "mark", "pattern"),
     "/feed.atom": ("domain", "prefix", "kind", "tag", "token"),
     "/enter": ("code",),
+    "/invitation": ("code",),
+    "/actions": ("by", "words", "since", "before"),
 }
 FORMS = {
     "/domains/add": ("url", "budget_per_day", "target_freshness", "max_age", "bytes_per_day"),
@@ -64,6 +66,10 @@ FORMS = {
     "/tags/change": ("name", "tags", "was-tags", "back"),
     "/tags/set": ("name", "group", *BY_NAME),
     "/tags/remove": ("name",),
+    **{f"/users/{action}": ("name", "role") for action in ("add", "role", "invite", "disable", "enable", "remove")},
+    "/tokens/add": ("name", "scope", "days"),
+    "/tokens/revoke": ("name",),
+    "/account/password": ("current", "password", "again"),
 }
 
 

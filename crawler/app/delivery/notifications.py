@@ -2,7 +2,7 @@
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -11,6 +11,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from crawler.app.action_log import describe_action, format_names, recorded
+from crawler.app.actor import Permission, require_permission
 from crawler.app.database import AppDatabase
 from crawler.app.registration import get_domain, parse_prefix
 from crawler.app.settings import parse_share
@@ -25,6 +27,7 @@ from crawler.core.page.selectors import VALUE_NAME, View
 from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.errors import BadInput, Conflict, NotFound, StoreUnavailable, find_failure, name_field
 from crawler.format.kinds import NEWS, parse_kinds
+from crawler.format.subscriptions import format_subscription
 from crawler.format.values import format_count
 from crawler.notify.delivery import deliver, keep_delivering
 from crawler.notify.delivery_stats import DeliveryStats
@@ -39,7 +42,7 @@ from crawler.runtime.secrets import build_secret_finder, explain_missing, read_v
 from crawler.runtime.web_ui import find_web_ui_origin
 from crawler.settings import Settings
 from crawler.store import outbox, report, subscriptions
-from crawler.store.outbox import MAX_LISTED, DeadLetter, discard_letters, redeliver_letters
+from crawler.store.outbox import MAX_LISTED, DeadLetter
 from crawler.store.report import EventKind
 from crawler.store.subscriptions import MAX_BYTES, Subscription, SubscriptionOptions
 
@@ -156,13 +159,17 @@ class DeferredDelivery:
     changes: int
 
 
+@recorded("add subscription")
 async def subscribe(db: AppDatabase, request: SubscriptionRequest, *, at: datetime) -> Subscription:
     """Add a subscription that sends the changes found from now on. Raises BadInput, which names the field."""
     options = await _parse_request(db, request)
     await report.append_to_feed(db, at=at)  # first, so that changes found earlier are not sent
-    return await subscriptions.add_subscription(db, options, at=at)
+    added = await subscriptions.add_subscription(db, options, at=at)
+    describe_action(object=f"subscription {added.id}", new=format_subscription(added))
+    return added
 
 
+@recorded("change subscription")
 async def change_subscription(
     db: AppDatabase, number: int, changes: Mapping[str, Any], *, at: datetime
 ) -> Subscription:
@@ -174,7 +181,10 @@ async def change_subscription(
     request = dataclasses.replace(build_request(subscription), **changes)
     options = await _parse_request(db, request, subscription.options)
     await subscriptions.change_subscription(db, number, options, at=at)
-    return await find_subscription(db, number)
+    changed = await find_subscription(db, number)
+    texts = format_subscription(subscription), format_subscription(changed)
+    describe_action(object=f"subscription {number}", old=texts[0], new=texts[1])
+    return changed
 
 
 def build_request(subscription: Subscription) -> SubscriptionRequest:
@@ -193,6 +203,16 @@ def build_request(subscription: Subscription) -> SubscriptionRequest:
     )
 
 
+def _check_value(request: SubscriptionRequest, condition: Condition | None) -> None:
+    """Check the name of a value, and that it fits the condition. Raise BadInput."""
+    if request.value_name and VALUE_NAME.fullmatch(request.value_name) is None:
+        raise BadInput(f"{request.value_name[:40]!r} is not the name of a value: it has letters, digits and hyphens")
+    if condition is not None and condition.kind is ConditionKind.DIFFERS and not request.value_name:
+        raise BadInput("a change of a number (--change-by) needs the name of a value (--value)")
+    if condition is not None and request.value_name and not condition.kind.is_numeric:
+        raise BadInput("a condition on a text cannot be combined with a value: use --selector")
+
+
 async def _parse_request(
     db: AppDatabase, request: SubscriptionRequest, before: SubscriptionOptions | None = None
 ) -> SubscriptionOptions:
@@ -200,6 +220,8 @@ async def _parse_request(
 
     before: its present options, whose command stays signed as it is.
     """
+    if request.allow_private and not (before is not None and before.allow_private and before.target == request.target):
+        require_permission(Permission.MANAGE, "a target at a private address")
     with _name_invalid("target"):
         # In a thread, because it may start a child process.
         target = await asyncio.to_thread(check_target, request.target, allow_private=request.allow_private)
@@ -231,14 +253,7 @@ async def _parse_request(
                 "the name of a value (--value)"
             )
     with _name_invalid("value_name"):
-        if request.value_name and VALUE_NAME.fullmatch(request.value_name) is None:
-            raise BadInput(
-                f"{request.value_name[:40]!r} is not the name of a value: it has letters, digits and hyphens"
-            )
-        if condition is not None and condition.kind is ConditionKind.DIFFERS and not request.value_name:
-            raise BadInput("a change of a number (--change-by) needs the name of a value (--value)")
-        if condition is not None and request.value_name and not condition.kind.is_numeric:
-            raise BadInput("a condition on a text cannot be combined with a value: use --selector")
+        _check_value(request, condition)
     with _name_invalid("kinds"):
         kinds = parse_kinds(request.kinds) if request.kinds else _get_default_kinds(condition)
         if request.value_name:
@@ -428,13 +443,16 @@ def list_missing_secrets(settings: Settings, subscription: Subscription) -> list
     return [why[0].upper() + why[1:] for why in reasons if why]
 
 
+@recorded("remove subscription")
 async def unsubscribe(db: AppDatabase, number: int) -> Subscription:
     """Remove a subscription with its waiting changes; return it. Raises BadInput."""
     subscription = await find_subscription(db, number)
     await subscriptions.remove_subscription(db, number)
+    describe_action(object=f"subscription {number}", old=format_subscription(subscription))
     return subscription
 
 
+@recorded("pause subscription")
 async def pause(db: AppDatabase, number: int, *, at: datetime, stop: asyncio.Event) -> tuple[bool, Subscription]:
     """Pause a subscription; unsent changes wait. Return whether it was active, and the row. Raises BadInput."""
     await find_subscription(db, number)
@@ -444,6 +462,7 @@ async def pause(db: AppDatabase, number: int, *, at: datetime, stop: asyncio.Eve
     return is_new, await find_subscription(db, number)
 
 
+@recorded("resume subscription", "missed")
 async def resume(
     db: AppDatabase, number: int, *, missed: bool, at: datetime, stop: asyncio.Event
 ) -> tuple[bool, Subscription]:
@@ -473,6 +492,7 @@ async def _queue_changes_before_pause(db: AppDatabase, number: int, *, stop: asy
             await deliver(context, subscription_id=number, stop=stop)  # sends nothing while the subscription is paused
 
 
+@recorded("test subscription")
 async def send_test_notification(db: AppDatabase, number: int) -> tuple[Subscription, str]:
     """Send a test message now; return the subscription and the error, empty on success. Raises BadInput."""
     subscription = await find_subscription(db, number)
@@ -520,6 +540,26 @@ async def follow_deliveries(
             except* StoreUnavailable as group:
                 on_outage(find_failure(group))
                 await asyncio.sleep(RETRY_SECONDS)
+
+
+@recorded("redeliver", "number")
+async def redeliver_letters(
+    db: AppDatabase, ids: Collection[int] | None, *, number: int | None = None, at: datetime
+) -> int:
+    """Queue dead letters again, and return their number. ids: None for all.  number: only of this subscription."""
+    count = await outbox.redeliver_letters(db, ids, number=number, at=at)
+    describe_action(object="all dead letters" if ids is None else f"dead letters {format_names(ids)}")
+    return count
+
+
+@recorded("discard dead letters", "number")
+async def discard_letters(
+    db: AppDatabase, ids: Collection[int] | None, *, number: int | None = None, at: datetime
+) -> int:
+    """Delete dead letters and return their number. ids, number: as in `redeliver_letters`."""
+    count = await outbox.discard_letters(db, ids, number=number, at=at)
+    describe_action(object="all dead letters" if ids is None else f"dead letters {format_names(ids)}")
+    return count
 
 
 async def list_deferred(

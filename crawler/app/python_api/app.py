@@ -14,6 +14,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from msgspec.structs import replace
 from pydantic import SecretStr
 
+from crawler.app.actor import ActorKind
 from crawler.app.changes import ALL_KINDS, iterate_changes
 from crawler.app.crawl import CrawlRequest, CrawlResult, crawl, find_targets
 from crawler.app.database import AppDatabase, open_configured_database
@@ -261,6 +262,11 @@ class BlockingApp:
     dead_letters = _make_blocking(App.dead_letters)
     redeliver = _make_blocking(App.redeliver)
     discard = _make_blocking(App.discard)
+    users = _make_blocking(App.users)
+    add_user = _make_blocking(App.add_user)
+    change_user = _make_blocking(App.change_user)
+    remove_user = _make_blocking(App.remove_user)
+    actions = _make_blocking(App.actions)
 
 
 class open_app:  # noqa: N801  used like a function
@@ -296,7 +302,9 @@ class open_app:  # noqa: N801  used like a function
         async with AsyncExitStack() as stack:
             # Each lease needs one connection to record visits and one to renew itself; four are for other methods.
             connections = 2 * self._settings.concurrent_domains + 4
-            db = await stack.enter_async_context(open_configured_database(self._settings, connections=connections))
+            db = await stack.enter_async_context(
+                open_configured_database(self._settings, connections=connections, actor_kind=ActorKind.PYTHON)
+            )
             self._open_async = stack.pop_all()
         return App(db)
 

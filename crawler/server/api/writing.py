@@ -18,7 +18,6 @@ from crawler.errors import NotFound, name_field
 from crawler.server.api.endpoints import (
     MAX_CURSOR,
     MAX_VERSION,
-    Api,
     DomainDocument,
     DomainName,
     Number,
@@ -29,6 +28,7 @@ from crawler.server.api.endpoints import (
     build_row,
     describe_wait,
 )
+from crawler.server.api.users import UsersApi
 
 MAX_IMPORT_SECONDS = 60.0  # after this, an import starts no further domains
 MAX_TEXTS = 50  # of one kind in a rule
@@ -266,7 +266,7 @@ class RedeliveryDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class WritingApi(Api):
+class WritingApi(UsersApi):
     """All endpoints of one store."""
 
     async def add_domain(self, *, body: DomainBody) -> AddedDomain:

@@ -64,6 +64,10 @@ class UiLinks:
         """Return the link to the form that adds a value of a page. parameters: by the names of its fields."""
         return _add_query("/values", {"url": url, **parameters})
 
+    def actions(self, **parameters: object) -> str:
+        """Return the link to the log of actions. parameters: its filter and place, without empty ones."""
+        return _add_query("/actions", parameters)
+
     def search(self, words: str) -> str:
         """Return the link to the pages that contain these words."""
         return _add_query("/search", {"q": words})

@@ -11,6 +11,8 @@ from crawler.app.page_values import ValuePreview
 from crawler.app.search import SearchFacts
 from crawler.app.system import SystemFacts
 from crawler.app.try_page import Domain, MaskReason, TryResult, list_blocks, list_differences
+from crawler.server.identity import Identity
+from crawler.server.needs import get_need
 from crawler.server.ui.change_and_url_pages import ChangeFacts, UrlFacts
 from crawler.server.ui.domain_plots import build_value_plot
 from crawler.server.ui.domain_tabs import Tab, describe_head
@@ -31,11 +33,16 @@ class FlashMessage:
 class Viewer:
     """The viewer of a page. csrf_token: the token in their forms; empty on pages without forms.
 
-    notice: the outcome of the form that they sent last; None if there is none to show.
+    notice: the outcome of the form that they sent last; None if there is none to show.  identity: None without a login.
     """
 
     csrf_token: str = ""
     notice: FlashMessage | None = None
+    identity: Identity | None = None
+
+    def may(self, path: str) -> bool:
+        """Return whether the viewer may send the form of this path, so that pages show only what works."""
+        return self.identity is not None and get_need(path) in self.identity.actor.permissions
 
 
 ANONYMOUS = Viewer()

@@ -14,6 +14,7 @@ from crawler import __version__
 from crawler.app.changes import EventKind
 from crawler.app.page_list import ListedPage
 from crawler.app.pages import NEVER, BlockStatus, PageCategory, PageLine, get_path_and_query
+from crawler.app.settings import MACHINE_SETTINGS
 from crawler.app.try_page import Change, ExplainedBlock
 from crawler.format.axes import format_tick
 from crawler.format.explanation import format_due_reason
@@ -202,6 +203,7 @@ def get_environment() -> Environment:
         "BlockStatus": BlockStatus,
         "all_tabs": tuple(Tab),
         "kinds": tuple(EventKind),
+        "machine_settings": MACHINE_SETTINGS,
     }
     return env
 
