@@ -12,9 +12,7 @@ from tests.commands import Site
 from tests.server.conftest import Visitor
 
 LIMIT_BYTES = 100e6
-UNWANTED = frozenset(
-    ("httptools", "fastapi", "lxml", "pypdfium2", "resiliparse", "re2", "rich", "prefect", "sqlalchemy", "alembic")
-)
+UNWANTED = frozenset(("fastapi", "lxml", "pypdfium2", "resiliparse", "re2", "rich", "prefect", "sqlalchemy", "alembic"))
 
 
 def test_server_does_not_import_unneeded_packages() -> None:
