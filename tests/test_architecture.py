@@ -33,6 +33,7 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "mcp": ("crawler/mcp/",),
     "markupsafe": ("crawler/server/",),
     "msgspec": ("crawler/",),
+    "nh3": ("crawler/core/change/marked_page.py",),
     "numpy": ("crawler/core/", "labs/"),
     "playwright": (
         "crawler/fetch/browser/browser.py",
@@ -56,6 +57,7 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "resiliparse": ("crawler/core/page/charset.py",),
     "rich": ("crawler/cli/",),
     "selectolax": (
+        "crawler/core/change/marked_page.py",
         "crawler/core/page/html.py",
         "crawler/core/page/forms.py",
         "crawler/core/page/scan.py",

@@ -39,6 +39,8 @@ PAGES = {
     "/domain": domain_pages.show_domain,
     "/changes": change_pages.show_changes,
     "/page": url_pages.show_page,
+    "/page/view": url_pages.show_version,
+    "/page/pick": url_pages.show_elements,
     "/blocks": url_pages.show_blocks,
     "/search": overview_pages.show_search,
     "/system": overview_pages.show_system,

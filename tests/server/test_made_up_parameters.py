@@ -40,7 +40,9 @@ PAGES = {
     "/search": ("q",),
     "/changes": ("domain", "tag", "kind", "since", "before"),
     "/page": ("url", "from", "to", "older", "view"),
-    "/blocks": ("url", "block", "action", "text", "pattern"),
+    "/blocks": ("url", "block", "action", "text", "pattern", "version", "picked", "selector", "words"),
+    "/page/view": ("url", "from", "to"),
+    "/page/pick": ("url",),
     "/feed.atom": ("domain", "prefix", "kind", "tag", "token"),
     "/enter": ("code",),
 }

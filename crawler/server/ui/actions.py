@@ -179,6 +179,10 @@ def parse_block_pick(form: Form) -> BlockPickRequest:
         action=action,
         text=form.get("text", "").strip(),
         pattern=form.get("pattern", "").strip() or "/",
+        version=parse_number(form.get("version", "")),
+        picked=parse_number(form.get("picked", "")),
+        selector=form.get("selector", "").strip(),
+        words=form.get("words", ""),
     )
 
 

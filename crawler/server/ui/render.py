@@ -1,12 +1,13 @@
 """Rendering of the pages: each function passes its data to one template."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from crawler.app.blocks import BlockFacts, PickAction
 from crawler.app.changes import FeedItem
 from crawler.app.overview import DomainHead, DomainList, DomainOrder
+from crawler.app.page_view import PageView, explain_missing_view
 from crawler.app.search import SearchFacts
 from crawler.app.system import SystemFacts
 from crawler.app.try_page import Domain, MaskReason, TryResult, list_blocks, list_differences
@@ -37,6 +38,7 @@ class Viewer:
 
 
 ANONYMOUS = Viewer()
+NO_CHOICE: Mapping[str, str] = {"view": "", "lines": ""}
 
 
 def render_overview_page(
@@ -95,10 +97,16 @@ def render_changes_page(
 
 
 def render_url_page(
-    facts: UrlFacts, *, links: UiLinks = SERVER_LINKS, viewer: Viewer = ANONYMOUS, is_beside: bool = False
+    facts: UrlFacts, *, links: UiLinks = SERVER_LINKS, viewer: Viewer = ANONYMOUS, shown: Mapping[str, str] = NO_CHOICE
 ) -> str:
-    """Render the page about one URL. is_beside: whether to show the compared versions side by side."""
-    return render("page.html", links, viewer, facts=facts, is_beside=is_beside)
+    """Render the page about one URL. shown: how to show a difference (`view`), and how much of it (`lines`)."""
+    why_not = explain_missing_view(facts.history.content) if facts.history is not None else ""
+    return render("page.html", links, viewer, facts=facts, shown=shown, why_not=why_not)
+
+
+def render_stored_page(view: PageView) -> str:
+    """Render a stored version of a page, for a frame."""
+    return get_environment().get_template("view.html").render(view=view, style=read_style("view.css"))
 
 
 PICK_LABELS = {
@@ -110,7 +118,8 @@ PICK_LABELS = {
 
 def render_blocks_page(facts: BlockFacts, *, viewer: Viewer) -> str:
     """Render the blocks of a page; the user can pick one to ignore or watch."""
-    return render("blocks.html", SERVER_LINKS, viewer, facts=facts, actions=PICK_LABELS)
+    why_not = explain_missing_view(facts.content)
+    return render("blocks.html", SERVER_LINKS, viewer, facts=facts, actions=PICK_LABELS, why_not=why_not)
 
 
 def render_try_page(seen: TryResult, domain: Domain, *, viewer: Viewer) -> str:
