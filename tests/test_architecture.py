@@ -19,6 +19,7 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "ada_url": ("crawler/core/http/urls.py",),
     "backports": ("crawler/store/compression.py",),
     "anyio": ("crawler/app/python_api/app.py",),
+    "PIL": ("crawler/core/page/pictures.py",),
     "cryptography": ("crawler/fetch/browser/proxy.py",),
     "pyarrow": ("crawler/export/parquet.py",),
     "warcio": ("crawler/export/warc.py",),

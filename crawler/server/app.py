@@ -22,6 +22,7 @@ from crawler.server.ui import (
     notification_pages,
     overview_pages,
     render,
+    screenshot_pages,
     tag_pages,
     url_pages,
 )
@@ -42,6 +43,8 @@ PAGES = {
     "/page/view": url_pages.show_version,
     "/page/pick": url_pages.show_elements,
     "/blocks": url_pages.show_blocks,
+    "/screenshots": screenshot_pages.show_screenshots,
+    "/screenshots/picture": screenshot_pages.send_picture,
     "/search": overview_pages.show_search,
     "/system": overview_pages.show_system,
     FEED_PATH: change_pages.show_feed,

@@ -29,7 +29,7 @@ ELEMENTS = {
     *("h1", "h2", "h3", "ul", "li", "span", "small", "dl", "dt", "dd", "section", "form", "input", "label", "button"),
     *("article", "bdi", "time", "del", "ins", "table", "caption", "thead", "tbody", "tr", "th", "td", "details"),
     *("summary", "pre", "code", "figure", "figcaption", "fieldset", "legend", "select", "option", "br", "strong"),
-    *("textarea", "iframe", "blockquote"),
+    *("textarea", "iframe", "blockquote", "img"),
     *("svg", "path", "g", "text", "circle", "rect"),
 }
 

@@ -44,6 +44,8 @@ PAGES = {
     "/page/view": ("url", "from", "to"),
     "/page/pick": ("url",),
     "/feed.atom": ("domain", "prefix", "kind", "tag", "token"),
+    "/screenshots": ("url", "from", "to"),
+    "/screenshots/picture": ("url", "at", "against"),
     "/enter": ("code",),
 }
 FORMS = {
@@ -63,6 +65,7 @@ FORMS = {
     "/tags/change": ("name", "tags", "was-tags", "back"),
     "/tags/set": ("name", "group", *BY_NAME),
     "/tags/remove": ("name",),
+    "/screenshots/take": ("url",),
 }
 
 

@@ -130,6 +130,11 @@ def render_try_page(seen: TryResult, domain: Domain, *, viewer: Viewer) -> str:
     return render("try.html", SERVER_LINKS, viewer, changes=changes, **context)
 
 
+def render_screenshots_page(*, viewer: Viewer, now: datetime, **context: object) -> str:
+    """Render the screenshots of a page. context: the page, its screenshots, and the two that are compared."""
+    return render("screenshots.html", SERVER_LINKS, viewer, now=now, **context)
+
+
 def render_search_page(facts: SearchFacts, *, viewer: Viewer) -> str:
     """Render the results of a search."""
     return render("search.html", SERVER_LINKS, viewer, facts=facts, words=facts.words)
