@@ -1,8 +1,7 @@
 """Screenshots of pages: a few of the newest ones of each page."""
 
+from dataclasses import dataclass
 from datetime import datetime
-
-from msgspec import Struct
 
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Url, compute_page_key
@@ -28,7 +27,8 @@ LIST = """
 READ = "SELECT picture FROM screenshot WHERE domain_id = %(domain_id)s AND key = %(key)s AND at = %(at)s"
 
 
-class Screenshot(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Screenshot:
     """A screenshot. version: the newest version of the page at that time; 0 for none."""
 
     at: datetime

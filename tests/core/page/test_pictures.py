@@ -50,7 +50,7 @@ def test_only_what_differs_is_marked() -> None:
     differences = [ImageChops.difference(original.crop(area), shown.crop(area)) for area in (outside, inside)]
     histograms = [each.convert("L").histogram() for each in differences]
     least, most = (max(n for n, count in enumerate(each) if count) for each in histograms)
-    assert least < 12, "something else is marked"
+    assert least < 40, "something else is marked"
     assert most > 60, "the price is not marked"
     assert mark_differences(before, before, is_old=True).share == 0
 
