@@ -64,11 +64,11 @@ def test_changes_are_marked_in_the_page_and_a_clock_is_ignored_by_clicking_it(
     check_usable(page, "pick")
     page.frame_locator("iframe.pick").get_by_role("link", name="It is 11:42:07 now.").click()
     expect(page.locator(".picked")).to_have_text("It is 11:42:07 now.")
-    expect(page.get_by_label("main > div.box > p.clock")).to_be_checked()
+    expect(page.get_by_label("body > main > div.box > p.clock")).to_be_checked()
     check_usable(page, "picked")
     page.get_by_label("Ignore this element of the page").check()
     page.get_by_role("button", name="Preview the rule").first.click()
-    expect(page.get_by_label("CSS selector")).to_have_value("main > div.box > p.clock")
+    expect(page.get_by_label("CSS selector")).to_have_value("body > main > div.box > p.clock")
     expect(page.locator(".left-out")).to_have_text(["It is 11:42:07 now."])
     check_usable(page, "picked-preview")
     page.get_by_role("button", name="Preview again").click()
@@ -76,7 +76,7 @@ def test_changes_are_marked_in_the_page_and_a_clock_is_ignored_by_clicking_it(
     page.get_by_role("button", name="Add this rule").click()
     expect(page.get_by_role("status")).to_contain_text("The rule was added")
     (rule,) = run_recrawl("rules", "list", site.name, "--json").json["rules"]
-    assert rule["ignore"] == ["main > div.box > p.clock"]
+    assert rule["ignore"] == ["body > main > div.box > p.clock"]
 
 
 def test_what_is_around_a_clicked_element_can_be_watched(site: Site, page: Page, run_recrawl: Recrawl) -> None:
@@ -87,7 +87,7 @@ def test_what_is_around_a_clicked_element_can_be_watched(site: Site, page: Page,
     link.focus()
     page.keyboard.press("Enter")
     expect(page.locator(".picked")).to_have_text("3.50 EUR")
-    page.get_by_role("radio", name="main > div.box around it").check()
+    page.get_by_role("radio", name="body > main > div.box around it").check()
     page.get_by_label("Watch only this element of the page").check()
     page.get_by_label("Only this page").first.check()
     page.get_by_role("button", name="Preview the rule").first.click()

@@ -67,7 +67,7 @@ class _Page:
     """A tree that is changed for display, and where its blocks are."""
 
     def __init__(self, tree: LexborHTMLParser, scan: PageScan, blocks: BlockList) -> None:
-        self._tree = tree
+        self._tree, self._texts = tree, scan.texts
         self._lines = list(_find_lines(blocks, scan))
         self._nodes: dict[int, list[LexborNode]] = defaultdict(list)  # the text nodes of each line
         self._elements: dict[int, LexborNode | None] = {}  # the block element of each line
@@ -108,6 +108,8 @@ class _Page:
             elif node.tag_id == TEXT_ID and not is_hidden and (size := _count_characters(get_text(node))):
                 while left <= 0 and line + 1 < len(sizes):
                     line, left = line + 1, sizes[line + 1]
+                if line < 0:  # a page without lines
+                    continue
                 self._nodes[line].append(node)
                 self._elements.setdefault(line, _find_block_element(node))
                 left -= size
@@ -148,12 +150,13 @@ class _Page:
 
     def add_pick_links(self, prefix: str) -> None:
         """Put a link over each element with text, the innermost on top."""
-        elements = {each.mem_id: each for each in self._elements.values() if each is not None and each.tag != "body"}
-        for number, element in elements.items():
+        elements = [(line, each) for line, each in self._elements.items() if each is not None and each.tag != "body"]
+        first_lines = {each.mem_id: (line, each) for line, each in reversed(elements)}
+        for number, (line, element) in first_lines.items():
             link = self._create("a", "pick")
             link.attrs["href"] = f"{prefix}{self._numbers[number]}"
             link.attrs["target"] = "_top"
-            link.attrs["aria-label"] = " ".join(element.text(separator=" ").split())[:MAX_LABEL_CHARS]
+            link.attrs["aria-label"] = self._texts[line][:MAX_LABEL_CHARS]
             element.attrs[MARK] = "element"
             first = element.child
             if first is not None:

@@ -33,15 +33,14 @@ def find_selector(body: bytes, content_type: str, text: str) -> str:
     the same element in the page's next version.
     text: with single spaces between words.
     """
-    tree = parse_html(body, content_type).tree
-    root = tree.root
+    root = parse_html(body, content_type).tree.root
     if root is None or not text:
         return ""
     holder, inner = None, root if text in _get_text(root) else None
     while inner is not None:
         holder = inner
         inner = next((child for child in holder.iter() if text in _get_text(child)), None)
-    return "" if holder is None or holder.tag in WHOLE_PAGE_TAGS else _build_unique_selector(tree, holder)
+    return "" if holder is None or holder.tag in WHOLE_PAGE_TAGS else _build_selector(holder)
 
 
 def describe_element(body: bytes, content_type: str, number: int) -> PickedElement | None:
@@ -50,12 +49,12 @@ def describe_element(body: bytes, content_type: str, number: int) -> PickedEleme
     element = next(islice(iter_elements(tree), number, None), None)
     if element is None or element.tag in WHOLE_PAGE_TAGS:
         return None
-    text, selectors = _get_text(element), [(_build_unique_selector(tree, element), len(_get_text(element)))]
+    text, selectors = _get_text(element), [(_build_selector(element), len(_get_text(element)))]
     ancestor = element.parent
     while ancestor is not None and ancestor.tag not in WHOLE_PAGE_TAGS and len(selectors) <= MAX_ENCLOSING:
         chars = len(_get_text(ancestor))
         if chars > selectors[-1][1]:
-            selectors.append((_build_unique_selector(tree, ancestor), chars))
+            selectors.append((_build_selector(ancestor), chars))
         ancestor = ancestor.parent
     return PickedElement(text, tuple(selectors))
 
@@ -65,18 +64,15 @@ def iter_elements(tree: LexborHTMLParser) -> Iterator[LexborNode]:
     return (node for node in tree.root.traverse() if node.is_element_node) if tree.root is not None else iter(())
 
 
-def _build_unique_selector(tree: LexborHTMLParser, node: LexborNode) -> str:
-    """Return a selector that finds only this element, unless ids are repeated."""
-    selector = _build_selector(node)
-    return selector if selector.startswith("#") or len(tree.css(selector)) == 1 else f"body > {selector}"
-
-
 def _get_text(node: LexborNode) -> str:
     return " ".join(node.text(deep=True, separator="").split())
 
 
 def _build_selector(node: LexborNode) -> str:
-    """Return the selector of an element, starting at the nearest id: its own or that of an ancestor."""
+    """Return the selector of an element, starting at the nearest id, its own or that of an ancestor, or at the body.
+
+    It finds only this element, unless ids are repeated.
+    """
     steps: list[str] = []
     ancestor: LexborNode | None = node
     while ancestor is not None and ancestor.tag not in WHOLE_PAGE_TAGS:
@@ -86,6 +82,8 @@ def _build_selector(node: LexborNode) -> str:
             break
         steps.append(_build_step(ancestor))
         ancestor = ancestor.parent
+    if ancestor is not None and ancestor.tag == "body":
+        steps.append("body")
     return " > ".join(reversed(steps))
 
 
