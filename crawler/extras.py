@@ -9,7 +9,7 @@ from crawler.errors import CrawlerError
 
 # The modules that each extra of pyproject.toml brings.
 EXTRAS: dict[str, tuple[str, ...]] = {
-    "browser": ("playwright",),
+    "browser": ("playwright", "PIL"),
     "mcp": ("mcp",),
     "parquet": ("pyarrow",),
 }

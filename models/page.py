@@ -203,6 +203,20 @@ class Content(Table, table=True):
     data: bytes = columns.bytea()
 
 
+class Screenshot(DomainTable, table=True):
+    """A picture of a page in a browser, without its images, taken on request.
+
+    version: the newest one at that time; 0 for none.  picture: a WebP file.
+    """
+
+    key: bytes = columns.bytea(key=True)
+    at: datetime = columns.timestamptz(key=True)
+    version: int = columns.integer()
+    width: int = columns.integer()
+    height: int = columns.integer()
+    picture: bytes = columns.bytea()
+
+
 class PageFingerprint(PageTable, table=True):
     """The fingerprint of a page's newest version, as of the event in FingerprintCursor.
 

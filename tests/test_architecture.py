@@ -19,6 +19,7 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "ada_url": ("crawler/core/http/urls.py",),
     "backports": ("crawler/store/compression.py",),
     "anyio": ("crawler/app/python_api/app.py",),
+    "PIL": ("crawler/core/page/pictures.py",),
     "cryptography": ("crawler/fetch/browser/proxy.py",),
     "pyarrow": ("crawler/export/parquet.py",),
     "warcio": ("crawler/export/warc.py",),
@@ -33,6 +34,7 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "mcp": ("crawler/mcp/",),
     "markupsafe": ("crawler/server/",),
     "msgspec": ("crawler/",),
+    "nh3": ("crawler/core/change/marked_page.py",),
     "numpy": ("crawler/core/", "labs/"),
     "playwright": (
         "crawler/fetch/browser/browser.py",
@@ -56,6 +58,7 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "resiliparse": ("crawler/core/page/charset.py",),
     "rich": ("crawler/cli/",),
     "selectolax": (
+        "crawler/core/change/marked_page.py",
         "crawler/core/page/html.py",
         "crawler/core/page/forms.py",
         "crawler/core/page/scan.py",

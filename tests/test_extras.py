@@ -121,7 +121,7 @@ def test_the_command_is_that_of_the_tool_which_made_the_environment(
     prefix = tmp_path / "there"
     prefix.mkdir()
     (prefix / (file or "pyvenv.cfg")).write_text(text)
-    found = {"pip": has_pip, "playwright": True}
+    found = {"pip": has_pip, "playwright": True, "PIL": True}
     monkeypatch.setattr(extras, "find_spec", lambda name: sys if found.get(name) else None)
     monkeypatch.setattr(extras, "_read_metadata", lambda _: (installer, WHEEL, MCP))
 

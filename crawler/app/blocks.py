@@ -13,7 +13,8 @@ from crawler.core.change.explain import ExplainedBlock, explain_blocks
 from crawler.core.domain import Domain
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
-from crawler.core.page.selector_finder import find_selector
+from crawler.core.page.block import BlockKind
+from crawler.core.page.selector_finder import PickedElement, describe_element, find_selector
 from crawler.core.page.selectors import FULL_VIEW, View, merge_views
 from crawler.core.page_rules import PageRule, PageRules
 from crawler.engine.parsing.parser_pool import DomainParser, ParserPool
@@ -40,6 +41,8 @@ class PickAction(StrEnum):
 class BlockPickRequest:
     """A picked block. block: its number on the page, from 1; 0 for none.
 
+    picked: the number of an element in the view of this version, to choose what to do with it; 0 for none.
+    selector, words: the chosen element and its text, in place of a block.
     text: the expression or selector as edited by the user; empty for the suggested one.
     pattern: the pattern of the pages to which the rule applies.
     """
@@ -48,12 +51,17 @@ class BlockPickRequest:
     action: PickAction = PickAction.IGNORE_TEXT
     text: str = ""
     pattern: str = ALL_PAGES
+    version: int = 0
+    picked: int = 0
+    selector: str = ""
+    words: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockFacts:
     """The blocks of a page under the current rules, and under a rule that is not saved yet.
 
+    element: what was picked in the view; its text is that of its longest block.
     text: the expression or selector of the picked block; empty without one.  preview: the blocks under that rule.
     why_not: why no rule can be made from the picked block; empty if one can, or if no block was picked.
     """
@@ -63,6 +71,7 @@ class BlockFacts:
     content: VersionContent
     request: BlockPickRequest
     blocks: tuple[ExplainedBlock, ...]
+    element: PickedElement | None = None
     text: str = ""
     preview: tuple[ExplainedBlock, ...] = ()
     why_not: str = ""
@@ -88,9 +97,13 @@ async def read_blocks(
     rules = domain.settings.rules
     blocks = await _explain_version(db, domain, content, rules, parsers=parsers)
     facts = BlockFacts(url=url, domain=domain, content=content, request=request, blocks=tuple(blocks))
-    if not 0 < request.block <= len(blocks):
+    if request.picked:
+        return await _add_element(db, facts)
+    words = blocks[request.block - 1].text if 0 < request.block <= len(blocks) else request.words
+    if not (words or request.text):
         return facts
-    expression = request.text or suggest_expression(content, blocks[request.block - 1].text, request.action)
+    selector = request.selector if request.action is not PickAction.IGNORE_TEXT else ""
+    expression = request.text or selector or suggest_expression(content, words, request.action)
     if not expression:
         return replace(facts, why_not="no selector identifies this block alone: ignore its text instead")
     if request.action is PickAction.VALUES:
@@ -101,6 +114,18 @@ async def read_blocks(
         return replace(facts, text=expression, why_not=str(error))
     preview = await _explain_version(db, domain, content, merge_rule(rules, rule), parsers=parsers)
     return replace(facts, text=expression, preview=tuple(preview))
+
+
+async def _add_element(db: AppDatabase, facts: BlockFacts) -> BlockFacts:
+    """Return the facts with the element that was picked in the view of a version."""
+    request = facts.request
+    content = await report.read_version(db, facts.domain, facts.url, number=request.version or None)
+    body = content.body if content is not None else None
+    element = describe_element(body, content.version.content_type, request.picked) if content and body else None
+    if element is None:
+        return replace(facts, why_not=f"version {request.version} has no such element, or is no longer stored")
+    texts = [each.text for each in facts.blocks if each.kind is BlockKind.TEXT and each.text in element.text]
+    return replace(facts, element=PickedElement(max(texts, key=len, default=element.text), element.selectors))
 
 
 def make_pick_rule(rules: Sequence[PageRule], request: BlockPickRequest) -> PageRule:

@@ -127,11 +127,13 @@ class VersionsQuery:
 
     before, after: version numbers. 0 in `before` means the version before `after`; 0 in `after`, the newest version.
     older_than: list only versions with lower numbers; None for all.
+    context: the number of unchanged blocks around a change.
     """
 
     before: int = 0
     after: int = 0
     older_than: int | None = None
+    context: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,24 +158,25 @@ async def read_history(
     versions = await report.list_versions(db, domain, url, max_count=max_count + 1, before=query.older_than)
     more = versions[max_count - 1].number if len(versions) > max_count else 0
     content = await report.read_version(db, domain, url, number=query.after or None)
-    compared = await _compare(db, domain, content, query.before, parsers=parsers) if content else None
+    compared = await compare_with(db, domain, content, query, parsers=parsers) if content else None
     return PageHistory(tuple(versions[:max_count]), more, content, compared)
 
 
-async def _compare(
-    db: AppDatabase, domain: Domain, after: VersionContent, number: int, *, parsers: "ParserPool"
+async def compare_with(
+    db: AppDatabase, domain: Domain, after: VersionContent, query: VersionsQuery, *, parsers: "ParserPool"
 ) -> VersionDiff | None:
-    """Compare a version with the one of this number, or for 0 with the one before it. Return None if not possible."""
+    """Compare a version with the one that a query names. Return None if not possible."""
     if after.version.number < 2:
         return None
-    before = await report.read_version(db, domain, after.url, number=number or after.version.number - 1)
+    before = await report.read_version(db, domain, after.url, number=query.before or after.version.number - 1)
     if before is None or not (before.version.is_stored and after.version.is_stored):  # its text was deleted
         return None
     if before.version.number > after.version.number:
         before, after = after, before
     from crawler.engine.page_diff import diff_versions
 
-    return VersionDiff(domain, before, after, await diff_versions(db, domain, before, after, parsers=parsers))
+    diff = await diff_versions(db, domain, before, after, parsers=parsers, context=query.context)
+    return VersionDiff(domain, before, after, diff)
 
 
 @dataclass(frozen=True, slots=True)

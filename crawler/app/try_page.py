@@ -18,7 +18,7 @@ from crawler.core.page.values import PageValue
 from crawler.core.rendering.outcome import RenderChoice
 from crawler.engine.resources import open_resources
 from crawler.engine.try_page import TryOptions, TryResult, try_page
-from crawler.format.reasons import format_reason
+from crawler.format.reasons import RENDERING_WORDS, format_reason
 from crawler.json_lines import pick_fields
 from crawler.plugins import load_plugins
 from crawler.runtime.secrets import build_secret_finder
@@ -44,6 +44,14 @@ async def try_domain_url(db: AppDatabase, domain: Domain, url: Url, *, how: TryO
     async with open_resources(db.settings, find_secret=build_secret_finder(db.settings)) as resources:
         result = await try_page(db, resources, domain, page_url, settings=db.settings, clock=clock, options=how)
     return replace(result, problem=format_reason(result.problem))
+
+
+def explain_missing_screenshot(result: TryResult) -> str:
+    """Return why a trial with the option `screenshot` has none."""
+    if result.problem:
+        return result.problem
+    outcome = result.page.rendering.outcome if result.page is not None else ""
+    return result.no_browser_reason or RENDERING_WORDS.get(outcome, "") or "it is not a web page"
 
 
 def list_differences(result: TryResult) -> list[tuple[Difference, MaskReason]]:

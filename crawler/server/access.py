@@ -30,16 +30,33 @@ MAX_ENDED_SESSIONS = 10_000  # that are remembered
 NO_STORE = {"cache-control": "no-store"}
 
 # Only the style sheet and images of this server are loaded: texts of crawled pages can never run as scripts.
-POLICY = b"default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; "
+POLICY = (
+    b"default-src 'none'; style-src 'self'; img-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; "
+)
+# A link of a stored page to pick an element works only with the origin of the server: else the browser sends no session
+# cookie. Without allow-scripts, no script runs.
+PICK_SANDBOX = "allow-same-origin allow-top-navigation-by-user-activation"
 HEADERS = (
     (b"content-security-policy", POLICY + b"frame-ancestors 'none'"),
-    (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
+    (b"x-content-type-options", b"nosniff"),
     # With no-referrer, browsers would send forms with "Origin: null", like those of a foreign page.
     (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
+
+
+def build_frame_headers(*, style_hash: str, sandbox: str) -> dict[str, str]:
+    """Return the headers of a page without own scripts, forms and resources for a frame of our pages.
+
+    style_hash: of its only style sheet.  sandbox: the flags of the sandbox, never allow-scripts.
+    """
+    policy = f"sandbox {sandbox}; default-src 'none'; style-src 'sha256-{style_hash}'; form-action 'none'; "
+    return {
+        "content-security-policy": f"{policy}base-uri 'none'; frame-ancestors 'self'",
+        "x-frame-options": "SAMEORIGIN",
+    }
 
 
 class Authenticator:
@@ -113,7 +130,7 @@ def require_authentication(
     identify: Callable[[Scope], Awaitable[Identity | None]],
     unauthenticated_app: ASGIApp,
 ) -> ASGIApp:
-    """Return the application with authentication; every response has the security headers of this module.
+    """Return the application with authentication; responses have the security headers of this module or their own.
 
     app: finds the sender in scope["identity"], and the session, or an empty string, in scope["session"].
     identify: returns who sends a request; None if it is unknown.
@@ -130,7 +147,8 @@ def require_authentication(
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *HEADERS]
+                given = {name for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(each for each in HEADERS if each[0] not in given)]
             await send(message)
 
         refusal = authenticator.find_refusal(scope)

@@ -13,6 +13,7 @@ NEEDS = {
     "/changes/read": Permission.READ,  # a mark in the user's browser
     "/refresh": Permission.CRAWL,
     "/try": Permission.MANAGE,  # sends requests, with the secrets of the domain
+    "/screenshots/take": Permission.MANAGE,  # as for trials
     "/notifications/edit": Permission.CHANGE,
     "/users": Permission.MANAGE,
     "/tokens": Permission.MANAGE,

@@ -90,6 +90,23 @@ def test_every_response_has_security_headers(crawled: Site, visitor: Visitor) ->
     assert visitor.get("/").headers["cache-control"] == "no-store"
 
 
+def test_stored_pages_have_a_policy_without_scripts_and_requests(crawled: Site, visitor: Visitor) -> None:
+    for path in ("/page/view", "/page/pick"):
+        seen = visitor.get(f"{path}?url={crawled.url}")
+        assert "The mill by the river" in seen.words
+        assert {seen.headers[name] for name in ("x-frame-options", "x-content-type-options")} == {
+            "SAMEORIGIN",
+            "nosniff",
+        }
+        policy = dict(each.strip().partition(" ")[::2] for each in seen.headers["content-security-policy"].split(";"))
+        assert policy["default-src"] == policy["form-action"] == policy["base-uri"] == "'none'"
+        assert policy["style-src"].startswith("'sha256-")
+        assert policy["frame-ancestors"] == "'self'"
+        assert "allow-scripts" not in policy["sandbox"]
+        assert set(policy) == {"default-src", "style-src", "form-action", "base-uri", "frame-ancestors", "sandbox"}
+        assert Visitor(visitor.address, "").get(f"{path}?url={crawled.url}").status == 401
+
+
 def test_key_is_created_once_and_readable_only_by_its_owner(tmp_path: Path) -> None:
     key = ensure_key(tmp_path)
     assert ensure_key(tmp_path) == key

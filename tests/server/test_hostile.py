@@ -29,7 +29,7 @@ ELEMENTS = {
     *("h1", "h2", "h3", "ul", "li", "span", "small", "dl", "dt", "dd", "section", "form", "input", "label", "button"),
     *("article", "bdi", "time", "del", "ins", "table", "caption", "thead", "tbody", "tr", "th", "td", "details"),
     *("summary", "pre", "code", "figure", "figcaption", "fieldset", "legend", "select", "option", "br", "strong"),
-    "textarea",
+    *("textarea", "iframe", "blockquote", "img"),
     *("svg", "path", "g", "text", "circle", "rect"),
 }
 
@@ -119,8 +119,10 @@ def test_crawled_text_is_escaped_on_every_page_and_in_files(
             visitor.get(f"/page?url={quote(url)}"),
             visitor.get(f"/page?url={quote(url)}&from=1&to=2&view=sides"),
             visitor.get(f"/blocks?url={quote(url)}"),
+            visitor.get(f"/page?url={quote(url)}&from=1&to=2&view=page"),
             visitor.get(f"/blocks?url={quote(url)}&block=2&action=ignore_text&pattern=/"),
             visitor.get(f"/values?url={quote(url)}&selector=p&unit={quote(SCRIPT[:12])}"),
+            visitor.get(f"/blocks?url={quote(url)}&version=2&picked=4"),
             visitor.send("/try", url=url),
         ]
     for page in pages:

@@ -40,9 +40,13 @@ PAGES = {
     "/search": ("q",),
     "/changes": ("domain", "tag", "kind", "since", "before"),
     "/page": ("url", "from", "to", "older", "view"),
-    "/blocks": ("url", "block", "action", "text", "pattern"),
+    "/blocks": ("url", "block", "action", "text", "pattern", "version", "picked", "selector", "words"),
     "/values": ("url", "selector", "name", "unit", "mark", "pattern"),
+    "/page/view": ("url", "from", "to"),
+    "/page/pick": ("url",),
     "/feed.atom": ("domain", "prefix", "kind", "tag", "token"),
+    "/screenshots": ("url", "from", "to"),
+    "/screenshots/picture": ("url", "at", "against"),
     "/enter": ("code",),
     "/invitation": ("code",),
     "/actions": ("by", "words", "since", "before"),
@@ -70,6 +74,7 @@ FORMS = {
     "/tokens/add": ("name", "scope", "days"),
     "/tokens/revoke": ("name",),
     "/account/password": ("current", "password", "again"),
+    "/screenshots/take": ("url",),
 }
 
 

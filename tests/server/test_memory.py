@@ -28,3 +28,11 @@ def test_server_uses_less_than_100_megabytes(crawled: Site, process_visitor: Vis
     for path in ("/", "/domains", *tabs, "/search?q=flour", "/system", "/changes", f"/page?{page}", f"/blocks?{page}"):
         assert process_visitor.get(path).status == 200
     assert process_visitor.resident() < LIMIT_BYTES
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs /proc of Linux")
+def test_server_that_shows_stored_pages_uses_less_than_100_megabytes(crawled: Site, process_visitor: Visitor) -> None:
+    page = urlencode({"url": f"{crawled.url}one"})
+    for path in ("/page", "/page/view", "/page/pick", "/screenshots"):
+        assert process_visitor.get(f"{path}?{page}").status == 200
+    assert process_visitor.resident() < LIMIT_BYTES

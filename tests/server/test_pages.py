@@ -244,7 +244,7 @@ def test_rule_can_be_previewed_added_and_removed(crawled: Site, recrawl: Recrawl
     assert "Rye is sown in autumn" in visitor.get(asked).words
     preview = visitor.get(f"{asked}&block=2&action=ignore&pattern=/one$")
     assert "With this rule, 1 more block is fully or partly ignored" in preview.words
-    assert 'value="p"' in preview.text
+    assert 'value="body &gt; p"' in preview.text
     visitor.send("/rules/add", url=url, action="ignore", text="p", pattern="/one$")
     visitor.send("/rules/add", url=url, action="ignore_text", text="autumn", pattern="/one$")
     (rule,) = recrawl("rules", "list", crawled.name, "--json").json["rules"]

@@ -165,6 +165,9 @@ def try_page(
     screenshot: Annotated[
         Path | None, option("FILE", "Render the page and write a screenshot (PNG, without images).", dir_okay=False)
     ] = None,
+    keep_screenshot: Annotated[
+        bool, flag("--keep-screenshot", "Store a screenshot, to be compared with others in the web UI.")
+    ] = False,
     at: At = None,
     as_json: Json = False,
 ) -> int:
@@ -179,6 +182,8 @@ def try_page(
         recrawl try https://docs.example.com/guide/install.html
         recrawl try https://docs.example.com/ --repeat
         recrawl try https://app.example.com/ --screenshot app.png
+        recrawl try https://app.example.com/ --keep-screenshot
         recrawl try https://docs.example.com/ --json
     """
-    return try_page_output.show_trial(url, again=repeat, screenshot=screenshot, at=at, as_json=as_json)
+    how = try_page_output.TryOutput(screenshot, keeps_screenshot=keep_screenshot, as_json=as_json)
+    return try_page_output.show_trial(url, again=repeat, how=how, at=at)

@@ -1,5 +1,6 @@
 """Output of recrawl try: the fetched page, which of its blocks would be compared, and its differences."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -7,6 +8,7 @@ from rich.text import Text
 
 from crawler.app import try_page as app
 from crawler.app.running.maintenance import check_plugins
+from crawler.app.screenshots import store_screenshot
 from crawler.cli.output import get_stdout, make_printable, print_json, say, show_facts, show_table
 from crawler.cli.session import DONE, PROBLEM, run_on_database, settings
 from crawler.errors import BadInput
@@ -16,14 +18,31 @@ from crawler.format.values import format_bytes, format_count, format_instant
 MAX_SHOWN_CHARS = 400  # per block
 
 
-def show_trial(text: str, *, again: bool, screenshot: Path | None, at: datetime | None, as_json: bool) -> int:
-    """Try a page and print the result. screenshot: the file to write, or None."""
+@dataclass(frozen=True, slots=True)
+class TryOutput:
+    """What to do with the result of a trial. screenshot: the file to write, or None.  keeps_screenshot: store it."""
+
+    screenshot: Path | None
+    keeps_screenshot: bool
+    as_json: bool
+
+
+def show_trial(text: str, *, again: bool, how: TryOutput, at: datetime | None) -> int:
+    """Try a page and print the result."""
     check_plugins(settings())
-    how = app.TryOptions(again=again, screenshot=screenshot is not None)
-    result = run_on_database(lambda db, _: app.try_url(db, text, how=how, at=at))
+    screenshot = how.screenshot
+    options = app.TryOptions(again=again, screenshot=screenshot is not None or how.keeps_screenshot)
+
+    async def try_url(db: app.AppDatabase) -> app.TryResult:
+        result = await app.try_url(db, text, how=options, at=at)
+        if how.keeps_screenshot:
+            await store_screenshot(db, text, result)
+        return result
+
+    result = run_on_database(lambda db, _: try_url(db))
     if screenshot is not None:
         _save_screenshot(screenshot, result)
-    if as_json:
+    if how.as_json:
         print_json(app.describe_trial(result))
     else:
         _show_result(result)
@@ -34,8 +53,7 @@ def _save_screenshot(file: Path, result: app.TryResult) -> None:
     """Write the screenshot. Raises BadInput if there is none or the file cannot be written."""
     picture = result.page.screenshot if result.page is not None else None
     if picture is None:
-        reason = _format_scripts(result) or result.problem or "it is not a web page"
-        raise BadInput(f"no screenshot could be taken: {reason}")
+        raise BadInput(f"no screenshot could be taken: {app.explain_missing_screenshot(result)}")
     try:
         file.write_bytes(picture)
     except OSError as error:

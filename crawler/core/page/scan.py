@@ -183,7 +183,7 @@ def scan_tree(
     ignored: the mem_ids of elements to leave out.  watched: those of the elements to collect; None for all.
     with_noscript: whether to collect the text for readers without scripts, too.
     """
-    walker = _Walker({*_find_hidden(tree), *ignored}, ignored, watched)
+    walker = _Walker({*find_hidden(tree), *ignored}, ignored, watched)
     walker.hidden_tags = HIDDEN_TAGS - {"noscript"} if with_noscript else HIDDEN_TAGS
     if tree.root is not None:
         walker.walk(tree.root)
@@ -472,7 +472,7 @@ def get_text(node: LexborNode) -> str:
     return text
 
 
-def _find_hidden(tree: LexborHTMLParser) -> Iterator[int]:
+def find_hidden(tree: LexborHTMLParser) -> Iterator[int]:
     """Yield the mem_ids of elements that their own attributes hide."""
     for node in tree.css(_MAY_BE_HIDDEN):
         attributes = node.attributes

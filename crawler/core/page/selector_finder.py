@@ -1,14 +1,29 @@
 """The CSS selector for an element that a user picks by its text."""
 
 import re
+from collections.abc import Iterator
+from itertools import islice
 
-from selectolax.lexbor import LexborNode
+from msgspec import Struct
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from crawler.core.page.html import parse_html
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z_-]*")  # other ids and classes are not used: digits may differ for each visitor
 MAX_CLASSES = 2
 WHOLE_PAGE_TAGS = {"html", "body"}  # an element that contains the whole page
+MAX_ENCLOSING = 5  # elements around a picked one to choose from
+
+
+class PickedElement(Struct, frozen=True):
+    """An element that a user picked.
+
+    text: with single spaces between words.  selectors: of the element, then of those around it that have more text,
+    each with the number of characters of its text.
+    """
+
+    text: str
+    selectors: tuple[tuple[str, int], ...]
 
 
 def find_selector(body: bytes, content_type: str, text: str) -> str:
@@ -28,12 +43,36 @@ def find_selector(body: bytes, content_type: str, text: str) -> str:
     return "" if holder is None or holder.tag in WHOLE_PAGE_TAGS else _build_selector(holder)
 
 
+def describe_element(body: bytes, content_type: str, number: int) -> PickedElement | None:
+    """Return the element of this number in page order (see `iter_elements`), or None."""
+    tree = parse_html(body, content_type).tree
+    element = next(islice(iter_elements(tree), number, None), None)
+    if element is None or element.tag in WHOLE_PAGE_TAGS:
+        return None
+    text, selectors = _get_text(element), [(_build_selector(element), len(_get_text(element)))]
+    ancestor = element.parent
+    while ancestor is not None and ancestor.tag not in WHOLE_PAGE_TAGS and len(selectors) <= MAX_ENCLOSING:
+        chars = len(_get_text(ancestor))
+        if chars > selectors[-1][1]:
+            selectors.append((_build_selector(ancestor), chars))
+        ancestor = ancestor.parent
+    return PickedElement(text, tuple(selectors))
+
+
+def iter_elements(tree: LexborHTMLParser) -> Iterator[LexborNode]:
+    """Yield the elements of a page in order."""
+    return (node for node in tree.root.traverse() if node.is_element_node) if tree.root is not None else iter(())
+
+
 def _get_text(node: LexborNode) -> str:
     return " ".join(node.text(deep=True, separator="").split())
 
 
 def _build_selector(node: LexborNode) -> str:
-    """Return the selector of an element, starting at the nearest id: its own or that of an ancestor."""
+    """Return the selector of an element, starting at the nearest id, its own or that of an ancestor, or at the body.
+
+    It finds only this element, unless ids are repeated.
+    """
     steps: list[str] = []
     ancestor: LexborNode | None = node
     while ancestor is not None and ancestor.tag not in WHOLE_PAGE_TAGS:
@@ -43,6 +82,8 @@ def _build_selector(node: LexborNode) -> str:
             break
         steps.append(_build_step(ancestor))
         ancestor = ancestor.parent
+    if ancestor is not None and ancestor.tag == "body":
+        steps.append("body")
     return " > ".join(reversed(steps))
 
 

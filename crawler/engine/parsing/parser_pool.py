@@ -228,7 +228,7 @@ class ParserPool:
         """Run a call that parses this response's body, here or in a parser process, and return its result.
 
         Return None if the body cannot be parsed within the limits, crashes its parser, or needs a process and none
-        starts.  call: has the keyword `url`, for the log.  party: the domain that the slot is counted for.
+        starts.  call: its keyword `url` is for the log.  party: the domain that the slot is counted for.
         needs_process: whether the body must not be parsed here.  cpu_seconds: None for the limit of a page.
         """
         is_pdf = detect_kind(response.body, response.content_type) == "pdf"
@@ -245,7 +245,7 @@ class ParserPool:
                     raise
                 return await self._call_in_process(call, max_bytes, party=party, cpu_seconds=cpu_seconds)
         except ParserLost as lost:
-            log.warning("reader.lost", extra={"url": call.keywords["url"], "error": str(lost)})
+            log.warning("reader.lost", extra={"url": call.keywords.get("url"), "error": str(lost)})
         except OSError as error:
             log.warning("reader.not_started", extra={"error": str(error)})
             return None if needs_process else _call_inline(call)
@@ -295,7 +295,7 @@ def _call_inline(call: partial[T]) -> T | None:
     try:
         return call()
     except Exception as error:  # noqa: BLE001  an untrusted page may raise anything in a parser; only the page fails
-        log.warning("reader.lost", extra={"url": call.keywords["url"], "error": repr(error)})
+        log.warning("reader.lost", extra={"url": call.keywords.get("url"), "error": repr(error)})
         return None
 
 

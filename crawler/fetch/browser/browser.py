@@ -23,7 +23,7 @@ from typing import Any, Self, TypeVar
 
 from msgspec import Struct
 from playwright.async_api import Browser as DrivenBrowser
-from playwright.async_api import BrowserContext, CDPSession, Page, Playwright
+from playwright.async_api import BrowserContext, CDPSession, FloatRect, Page, Playwright, ViewportSize
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
@@ -54,6 +54,8 @@ FLAGS = (
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",  # only the HTTP client resolves names
     "--js-flags=--max-old-space-size=256",
 )
+VIEWPORT: ViewportSize = {"width": 1280, "height": 900}
+MAX_SCREENSHOT_HEIGHT = 4000  # pixels; a picture of these takes 15 MB before it is compressed
 REPLACE_SHARE = 0.7  # of the memory limit: a browser that uses more after a render is replaced
 MAX_STARTS = 2  # attempts to start a browser or driver
 MAX_CHALLENGES = 10  # responses with status 401: for each, Chromium may store a password, and it keeps only 20
@@ -313,7 +315,7 @@ class Tab:
             self._context = await running.driven.new_context(
                 proxy={"server": f"http://127.0.0.1:{self._proxy.port}", "bypass": "<-loopback>"},
                 user_agent=self._browser.user_agent,
-                viewport={"width": 1280, "height": 900},
+                viewport=VIEWPORT,
                 accept_downloads=False,
                 service_workers="block",
                 extra_http_headers={"Accept-Language": self._language} if self._language else {},
@@ -389,7 +391,7 @@ class Tab:
             if self._proxy.in_flight:
                 return self._build_incomplete()
             document = await page.evaluate(_SCRIPTS["read_dom"], [self._browser.limits.max_html_chars, MAX_URLS])
-            png = await page.screenshot(type="png") if screenshot else None
+            png = await _take_screenshot(page) if screenshot else None
         except PlaywrightError as error:
             return self._build_not_rendered(_classify_failure(error), _get_first_line(error))
         return self._build_outcome(document, png)
@@ -463,6 +465,14 @@ async def _finish_quietly(action: Awaitable[T]) -> bool:
     except (PlaywrightError, TimeoutError):
         return False
     return True
+
+
+async def _take_screenshot(page: Page) -> bytes:
+    """Return a PNG of the page from its top, with animations at their end, so that two of one page are alike."""
+    height = await page.evaluate("document.documentElement.scrollHeight")  # of an untrusted page: it may be anything
+    height = min(max(height, VIEWPORT["height"]), MAX_SCREENSHOT_HEIGHT) if isinstance(height, int) else 900
+    area: FloatRect = {"x": 0, "y": 0, "width": VIEWPORT["width"], "height": height}
+    return await page.screenshot(type="png", full_page=True, clip=area, animations="disabled")
 
 
 def _get_first_line(error: Exception) -> str:

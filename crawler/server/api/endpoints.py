@@ -1,5 +1,6 @@
 """The endpoints of the API that read: their parameters and results."""
 
+from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
@@ -12,7 +13,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from crawler import times
 from crawler.app import pages as page_texts
-from crawler.app import rules, tags
+from crawler.app import rules, screenshots, tags
 from crawler.app.changes import ALL_KINDS, ChangeFilter, FeedItem, read_changes_within
 from crawler.app.delivery import notifications
 from crawler.app.delivery.exports import SearchHit, require_words, search_index
@@ -23,6 +24,7 @@ from crawler.app.page_values import MAX_READINGS, ValueReading, read_values
 from crawler.app.pages import PageKey, PageVersion, State, Url
 from crawler.app.registration import find_domains, get_domain
 from crawler.app.reports import ANY_AGE, AppDatabase, DomainReport, measure_freshness
+from crawler.app.screenshots import Screenshot
 from crawler.app.settings import build_settings_schema
 from crawler.app.status import Wait, WaitReason, format_wait
 from crawler.format.kinds import parse_kinds
@@ -144,6 +146,14 @@ class DeadLetterDocument:
     attempts: int
     error: str
     changes: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture. data: the file, in Base64."""
+
+    media_type: str
+    data: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,6 +400,22 @@ class Api:
         """List the values that rules read from a page, such as a price: each change, newest first."""
         _, readings, last = await read_values(self.db, url, name=name, before=before, max_count=limit)
         return Items(readings, last)
+
+    async def list_screenshots(self, *, url: Annotated[str, PAGE]) -> Items[Screenshot]:
+        """List the stored screenshots of a page, newest first."""
+        domain, page_url = await page_texts.resolve_page(self.db, url)
+        return Items(await screenshots.list_screenshots(self.db, domain, page_url), None)
+
+    async def get_picture(
+        self,
+        *,
+        url: Annotated[str, PAGE],
+        at: Annotated[Instant, Query(description="The time of the screenshot, as listed.")],
+    ) -> Picture:
+        """Return the picture of a screenshot."""
+        domain, page_url = await page_texts.resolve_page(self.db, url)
+        picture = await screenshots.read_picture(self.db, domain, page_url, at)
+        return Picture("image/webp", b64encode(picture).decode())
 
     async def report_freshness(
         self,

@@ -44,6 +44,9 @@ ENDPOINTS = (
     Endpoint("POST", "/recrawls", "recrawl", CRAWL, 202, is_slow=True),
     Endpoint("POST", "/hints", "add_hints", CRAWL, 202),
     Endpoint("POST", "/trials", "try_page", ADMIN, is_slow=True),  # sends requests, and returns stored texts
+    Endpoint("POST", "/screenshots", "take_screenshot", ADMIN, is_slow=True),  # as for trials
+    Endpoint("GET", "/screenshots", "list_screenshots"),
+    Endpoint("GET", "/screenshots/picture", "get_picture"),
     Endpoint("GET", "/changes", "list_changes"),
     Endpoint("GET", "/pages", "list_pages"),
     Endpoint("GET", "/text", "get_text"),

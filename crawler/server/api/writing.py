@@ -8,12 +8,14 @@ from typing import Annotated, Any, Literal
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
-from crawler.app import domains, imports, revisits, rules, tags, try_page
+from crawler.app import domains, imports, revisits, rules, screenshots, tags, try_page
 from crawler.app.changes import EventKind
 from crawler.app.delivery import notifications
 from crawler.app.delivery.notifications import SubscriptionRequest, SubscriptionState
 from crawler.app.registration import get_domain, parse_typed_url
+from crawler.app.screenshots import Screenshot
 from crawler.app.settings import MAX_FACTOR, MAX_SECONDS, build_settings_schema, parse_document
+from crawler.clock import Clock
 from crawler.errors import NotFound, name_field
 from crawler.server.api.endpoints import (
     MAX_CURSOR,
@@ -121,6 +123,12 @@ class HintsBody(Body):
 
     urls: Annotated[list[Text], Field(min_length=1, max_length=revisits.MAX_HINTS)]
     source: str = "push"
+
+
+class ScreenshotBody(Body):
+    """A page to take a screenshot of."""
+
+    url: Text
 
 
 class TrialBody(Body):
@@ -371,6 +379,12 @@ class WritingApi(UsersApi):
         how = try_page.TryOptions(again=body.repeat)
         with name_field("url"):
             return try_page.describe_trial(await try_page.try_url(self.db, body.url, how=how, at=None))
+
+    async def take_screenshot(self, *, body: ScreenshotBody) -> Screenshot:
+        """Fetch and render a page without recording a visit, and store a screenshot without the page's images."""
+        with name_field("url"):
+            _, taken = await screenshots.take_screenshot(self.db, body.url, clock=Clock.from_instant(None))
+        return taken
 
     async def add_subscription(self, *, body: SubscriptionBody) -> SubscriptionState:
         """Add a subscription: notify its target of changes from now on."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
-from crawler.app import domains, page_list, page_values, rules
+from crawler.app import domains, page_list, page_values, rules, screenshots
 from crawler.app.blocks import BlockPickRequest, PickAction, make_pick_rule
 from crawler.app.database import AppDatabase
 from crawler.app.domains import Domain
@@ -13,6 +13,7 @@ from crawler.app.registration import get_domain, parse_typed_url
 from crawler.app.revisits import RefreshResult, Url, recrawl, try_to_recrawl
 from crawler.app.settings import BY_NAME, SettingsPatch
 from crawler.app.status import format_wait
+from crawler.clock import Clock
 from crawler.errors import BadInput
 from crawler.format.domain_settings import format_rule
 from crawler.format.values import format_count
@@ -117,6 +118,12 @@ def _describe_recrawl(requested: RefreshResult, what: str, back: str) -> Outcome
     return Outcome(f"{what}; {then}.", domain, run_url=requested.run_url, next_page=back)
 
 
+async def take_screenshot(db: AppDatabase, form: Form, at: datetime) -> Outcome:
+    """Take a screenshot of a page now. Raises BadInput and CrawlerError."""
+    url, _ = await screenshots.take_screenshot(db, parse_url(form.get("url", "")), clock=Clock.from_instant(at))
+    return Outcome("The screenshot was taken.", next_page=SERVER_LINKS.screenshots(url))
+
+
 async def make_rule(db: AppDatabase, form: Form, at: datetime) -> Outcome:
     """Add the rule for a picked block, or extend the rule of the same pattern. Raises BadInput."""
     url = parse_url(form.get("url", ""))
@@ -164,6 +171,7 @@ FORMS: dict[str, Action] = {
     "/refresh": refresh,
     "/pages/act": act_on_pages,
     "/rules/add": make_rule,
+    "/screenshots/take": take_screenshot,
     "/rules/remove": remove_rule,
     "/values/add": add_value,
     "/values/remove": remove_value,
@@ -201,6 +209,10 @@ def parse_block_pick(form: Form) -> BlockPickRequest:
         action=action,
         text=form.get("text", "").strip(),
         pattern=form.get("pattern", "").strip() or "/",
+        version=parse_number(form.get("version", "")),
+        picked=parse_number(form.get("picked", "")),
+        selector=form.get("selector", "").strip(),
+        words=form.get("words", ""),
     )
 
 

@@ -44,6 +44,14 @@ class UiLinks:
             return f"page-{_make_slug(url)}.html" if url in self.file_urls else ""
         return f"/page?{urlencode({'url': url, **parameters})}"
 
+    def screenshots(self, url: str, **parameters: object) -> str:
+        """Return the link to the screenshots of a page. parameters: the two to compare, without empty ones."""
+        return _add_query("/screenshots", {"url": url, **parameters})
+
+    def picture(self, url: str, **parameters: object) -> str:
+        """Return the link to a screenshot. parameters: its time, and that of the one to compare it with."""
+        return _add_query("/screenshots/picture", {"url": url, **parameters})
+
     def changes(self, **parameters: object) -> str:
         """Return the link to the list of changes. parameters: the filter, by the names of its form fields."""
         return "changes.html" if self.are_files else _add_query("/changes", parameters)

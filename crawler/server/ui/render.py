@@ -1,6 +1,6 @@
 """Rendering of the pages: each function passes its data to one template."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -8,6 +8,7 @@ from crawler.app.blocks import BlockFacts, PickAction
 from crawler.app.changes import FeedItem
 from crawler.app.overview import DomainHead, DomainList, DomainOrder
 from crawler.app.page_values import ValuePreview
+from crawler.app.page_view import PageView, explain_missing_view
 from crawler.app.search import SearchFacts
 from crawler.app.system import SystemFacts
 from crawler.app.try_page import Domain, MaskReason, TryResult, list_blocks, list_differences
@@ -46,6 +47,7 @@ class Viewer:
 
 
 ANONYMOUS = Viewer()
+NO_CHOICE: Mapping[str, str] = {"view": "", "lines": ""}
 
 
 def render_overview_page(
@@ -104,11 +106,17 @@ def render_changes_page(
 
 
 def render_url_page(
-    facts: UrlFacts, *, links: UiLinks = SERVER_LINKS, viewer: Viewer = ANONYMOUS, is_beside: bool = False
+    facts: UrlFacts, *, links: UiLinks = SERVER_LINKS, viewer: Viewer = ANONYMOUS, shown: Mapping[str, str] = NO_CHOICE
 ) -> str:
-    """Render the page about one URL. is_beside: whether to show the compared versions side by side."""
+    """Render the page about one URL. shown: how to show a difference (`view`), and how much of it (`lines`)."""
     values = [(each, build_value_plot(each, until=facts.explanation.known.at)) for each in facts.values]
-    return render("page.html", links, viewer, facts=facts, values=values, is_beside=is_beside)
+    why_not = explain_missing_view(facts.history.content) if facts.history is not None else ""
+    return render("page.html", links, viewer, facts=facts, values=values, shown=shown, why_not=why_not)
+
+
+def render_stored_page(view: PageView) -> str:
+    """Render a stored version of a page, for a frame."""
+    return get_environment().get_template("view.html").render(view=view, style=read_style("view.css"))
 
 
 PICK_LABELS = {
@@ -121,7 +129,8 @@ PICK_LABELS = {
 
 def render_blocks_page(facts: BlockFacts, *, viewer: Viewer) -> str:
     """Render the blocks of a page; the user can pick one to ignore or watch."""
-    return render("blocks.html", SERVER_LINKS, viewer, facts=facts, actions=PICK_LABELS)
+    why_not = explain_missing_view(facts.content)
+    return render("blocks.html", SERVER_LINKS, viewer, facts=facts, actions=PICK_LABELS, why_not=why_not)
 
 
 def render_value_form(preview: ValuePreview, *, viewer: Viewer) -> str:
@@ -135,6 +144,11 @@ def render_try_page(seen: TryResult, domain: Domain, *, viewer: Viewer) -> str:
     changes = sum(why is MaskReason.NONE for _, why in differences)
     context = {"seen": seen, "domain": domain, "blocks": list_blocks(seen), "differences": differences}
     return render("try.html", SERVER_LINKS, viewer, changes=changes, **context)
+
+
+def render_screenshots_page(*, viewer: Viewer, now: datetime, **context: object) -> str:
+    """Render the screenshots of a page. context: the page, its screenshots, and the two that are compared."""
+    return render("screenshots.html", SERVER_LINKS, viewer, now=now, **context)
 
 
 def render_search_page(facts: SearchFacts, *, viewer: Viewer) -> str:

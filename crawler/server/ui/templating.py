@@ -28,6 +28,7 @@ from crawler.format.reasons import (
 )
 from crawler.format.reports import format_step
 from crawler.format.values import format_bytes, format_count, format_rate, format_share, format_span, sanitize_text
+from crawler.server.access import PICK_SANDBOX
 from crawler.server.ui import diffs
 from crawler.server.ui.change_and_url_pages import KIND_NAMES, SPANS
 from crawler.server.ui.domain_tabs import Tab
@@ -36,7 +37,7 @@ from crawler.server.ui.plots import NARROW, WIDE, Dot, Plot, Size, compute_layou
 from crawler.times import format_instant
 
 _BRACKETED = re.compile(r"\[([^\[\]]{1,80})\]")
-STYLE = Path(__file__).with_name("static") / "style.css"
+STATIC = Path(__file__).with_name("static")
 
 
 def format_relative(at: datetime, now: datetime) -> str:
@@ -180,12 +181,13 @@ def get_environment() -> Environment:
         "short_url": get_path_and_query,
         "span": format_span,
         "style_hash": hash_style,
-        "trusted": Markup,  # only for the style sheet, which belongs to recrawl
+        "trusted": Markup,  # only for style sheets, which belong to recrawl, and for sanitized pages in a sandbox
         "relative_time": render_relative,
         "group_reason": explain_group,
         "masked_text": render_masked,
         "next_page_visit": format_next_visit,
         "due_reason": format_due_reason,
+        "combine": lambda *parts: {name: value for part in parts for name, value in part.items()},
         "longest_change": lambda blocks: max(
             (len(side or "") for b in blocks for side in (b.before, b.after)), default=0
         ),
@@ -194,6 +196,7 @@ def get_environment() -> Environment:
     }
     env.globals |= {
         "version": __version__,
+        "pick_sandbox": PICK_SANDBOX,
         "narrow": NARROW,
         "diffs": diffs,
         "kind_names": KIND_NAMES,
@@ -209,6 +212,6 @@ def get_environment() -> Environment:
 
 
 @cache
-def read_style() -> str:
-    """Return the style sheet of all pages."""
-    return STYLE.read_text(encoding="utf-8")
+def read_style(name: str = "style.css") -> str:
+    """Return a style sheet: that of all pages, or `view.css` of stored pages."""
+    return (STATIC / name).read_text(encoding="utf-8")

@@ -1,31 +1,67 @@
-"""The page about one URL, its blocks and values, and a test fetch."""
+"""The page about one URL, a view of its stored versions, its blocks and values, and a test fetch."""
+
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from crawler.app.blocks import PickAction, read_blocks
 from crawler.app.page_values import preview_value
+from crawler.app.page_view import view_version
 from crawler.app.pages import VersionsQuery
 from crawler.app.registration import get_domain
 from crawler.app.try_page import TryOptions, try_domain_url
 from crawler.clock import Clock
 from crawler.errors import BadInput
+from crawler.server.access import PICK_SANDBOX, build_frame_headers
 from crawler.server.ui import actions, render
 from crawler.server.ui.change_and_url_pages import load_url_facts
 from crawler.server.ui.links import SERVER_LINKS
+from crawler.server.ui.templating import hash_style, read_style
 from crawler.server.ui.web import PageServer, redirect, respond_html
+
+# How much of a difference is shown, by the values in the URL: the number of unchanged blocks around a change.
+CONTEXTS = {"": 1, "changed": 0, "all": 1_000_000}
 
 
 async def show_page(server: PageServer, request: Request) -> Response:
     """Show what is known about one URL."""
     params = request.query_params
-    before, after, older = (actions.parse_number(params.get(name, "")) for name in ("from", "to", "older"))
-    query = VersionsQuery(before=before, after=after, older_than=older or None)
+    query = _parse_versions(request)
     url = actions.parse_url(params.get("url", ""))
     domain = await get_domain(server.db, url)
     facts = await load_url_facts(server.db, domain, url, query, parsers=server.parsers, at=server.now())
-    is_beside = params.get("view", "") == "sides"
-    return respond_html(render.render_url_page(facts, viewer=server.build_viewer(request), is_beside=is_beside))
+    shown = {"view": params.get("view", ""), "lines": params.get("lines", "")}
+    return respond_html(render.render_url_page(facts, viewer=server.build_viewer(request), shown=shown))
+
+
+def _parse_versions(request: Request) -> VersionsQuery:
+    """Return the versions that the parameters of a page name."""
+    params = request.query_params
+    before, after, older = (actions.parse_number(params.get(name, "")) for name in ("from", "to", "older"))
+    context = CONTEXTS.get(params.get("lines", ""), 1)
+    return VersionsQuery(before=before, after=after, older_than=older or None, context=context)
+
+
+async def show_version(server: PageServer, request: Request) -> Response:
+    """Show a stored version of a page with its changes marked, for a frame without scripts, links and resources."""
+    return await _show_frame(server, request, sandbox="")
+
+
+async def show_elements(server: PageServer, request: Request) -> Response:
+    """Show the last version of a page with a link on each of its elements, for a frame without scripts."""
+    return await _show_frame(server, request, sandbox=PICK_SANDBOX)
+
+
+async def _show_frame(server: PageServer, request: Request, *, sandbox: str) -> Response:
+    url = actions.parse_url(request.query_params.get("url", ""))
+    domain = await get_domain(server.db, url)
+    prefix = f"/blocks?{urlencode({'url': url})}" if sandbox else ""
+    query = _parse_versions(request)
+    view = await view_version(server.db, domain, url, query, parsers=server.parsers, pick_prefix=prefix)
+    response = respond_html(render.render_stored_page(view))
+    response.headers.update(build_frame_headers(style_hash=hash_style(read_style("view.css")), sandbox=sandbox))
+    return response
 
 
 async def show_blocks(server: PageServer, request: Request) -> Response:

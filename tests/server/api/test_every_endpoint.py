@@ -110,6 +110,10 @@ def call_every_endpoint(client: Client, site: Site, recrawl: Recrawl, hook: Hook
     write_pages(site, "Sunday")
     trial = client.call("try_page", {"url": site.url})
     assert (trial["change"], trial["differences"][0]["is_significant"]) == ("changed", True)
+    taken = client.call("take_screenshot", {"url": site.url})
+    assert client.call("list_screenshots", url=site.url)["items"] == [taken]
+    picture = client.call("get_picture", url=site.url, at=taken["at"])
+    assert (taken["width"], picture["media_type"], picture["data"][:4]) == (1280, "image/webp", "UklG")
     assert client.call("add_hints", {"urls": [f"{site.url}one"], "source": "cms"})["accepted"] == {site.name: 1}
 
     client.call("add_rule", {"pattern": "/one$", "values": ["price:EUR p"]}, domain=site.name)
@@ -172,6 +176,8 @@ def shorten(value: Any, site: Site, hook: Hook) -> Any:
         return {shorten(name, site, hook): shorten(each, site, hook) for name, each in value.items()}
     if isinstance(value, list):
         return [shorten(each, site, hook) for each in value[:1]]
+    if isinstance(value, str) and len(value) > 2000:  # a picture
+        return f"{value[:60]}..."
     if isinstance(value, str):
         value = value.replace(hook.url, "https://ci.example.com/hook").replace(site.url, "https://docs.example.com/")
         return value.replace(site.name, "docs.example.com")
