@@ -3,6 +3,7 @@
 import html
 import re
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -110,6 +111,23 @@ def test_settings_of_a_tag_are_changed_and_the_tag_is_deleted(tagged: Recrawl, v
     assert "was removed from 1 domain" in visitor.send("/tags/remove", name="news").words
     assert settings(tagged, "a.test")["budget_per_day"] is None
     assert visitor.get("/tag?name=news").status == 400
+
+
+@pytest.mark.parametrize("odd", ["a\0b", "Zwei Worte", "x" * 8000, "'\"(*) AND"])
+def test_odd_names_of_tags_are_rejected(tagged: Recrawl, visitor: Visitor, odd: str) -> None:
+    paths = ("/domains?tag=", "/tag?name=", "/changes?tag=", "/feed.atom?tag=")
+    assert {visitor.get(f"{path}{quote(odd)}").status for path in paths} <= {200, 400}
+    for path, form in (
+        ("/domains/tag", {"domain": "a.test", "action": "add", "tag": odd}),
+        ("/domains/tag", {"domain": odd, "action": "add", "tag": "slow"}),
+        ("/tags/change", {"name": "a.test", "tags": odd}),
+        ("/tags/change", {"name": "a.test", "was-tags": odd}),
+        ("/tags/set", {"name": odd, "budget_per_day": "5"}),
+        ("/tags/set", {"name": "news", "exclude": odd}),
+        ("/tags/remove", {"name": odd}),
+    ):
+        assert visitor.post(path, form | {"csrf_token": visitor.find_csrf_token()}).status in {303, 400}, path
+    assert [each["tag"] for each in tagged("tags", "list", "--json").json["tags"]] == ["news"]
 
 
 def test_changes_and_feeds_are_filtered_by_a_tag(recrawl: Recrawl, crawled: Site, visitor: Visitor) -> None:

@@ -12,7 +12,7 @@ from crawler.app.changes import ChangesQuery, make_change_filter
 from crawler.app.database import AppDatabase
 from crawler.app.pages import resolve_page
 from crawler.app.registration import get_domain, parse_prefix
-from crawler.app.tags import get_tag
+from crawler.app.tags import get_tag, parse_tags
 from crawler.errors import BadInput
 from crawler.format.kinds import NEWS, parse_kinds
 from crawler.notify.atom import AtomScope, render_atom_feed
@@ -66,7 +66,7 @@ async def read_feed(db: AppDatabase, chosen: FeedSelection, *, address: str, ori
     prefix = parse_prefix(domain, chosen.prefix) if domain is not None and chosen.prefix else chosen.prefix
     kinds = parse_kinds(chosen.kinds) if chosen.kinds else NEWS
     await report.append_to_feed(db, at=at)
-    tag = chosen.tag or None  # of a removed tag, the feed is empty
+    tag = parse_tags([chosen.tag])[0] if chosen.tag else None  # of a removed tag, the feed is empty
     where = ChangeFilter(domain_id=domain.id if domain is not None else None, tag=tag, prefix=prefix, kinds=kinds)
     name = prefix or (domain.authority if domain is not None else f"tag {tag}" if tag else "")
     # An empty feed is dated to the start of the day, so its ETag does not change with every request.
