@@ -14,6 +14,7 @@ NEEDS = {
     "/refresh": Permission.CRAWL,
     "/try": Permission.MANAGE,  # sends requests, with the secrets of the domain
     "/notifications/edit": Permission.CHANGE,
+    "/values": Permission.CHANGE,  # the form of a new value
     "/users": Permission.MANAGE,
     "/tokens": Permission.MANAGE,
     "/actions": Permission.MANAGE,
