@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
 
+from crawler.app.action_log import recorded
 from crawler.app.database import AppDatabase
 from crawler.app.pages import resolve_page
 from crawler.app.rules import add_rule, make_page_pattern, make_rule, remove_rule
@@ -170,11 +171,13 @@ def make_value_rule(rules: Sequence[PageRule], request: ValueRequest) -> PageRul
     return make_rule(build_rule)
 
 
+@recorded("add value")
 async def add_value(db: AppDatabase, domain: Domain, request: ValueRequest, *, at: datetime) -> Domain:
     """Add a value to the rule of its pattern; its pages are fetched again. Raises BadInput."""
     return await add_rule(db, domain, make_value_rule(domain.settings.rules, request), at=at)
 
 
+@recorded("remove value")
 async def remove_value(db: AppDatabase, domain: Domain, pattern: str, name: str, *, at: datetime) -> Domain:
     """Remove a value from the rule of a pattern, and the rule if it has no other effect. Its readings are kept."""
     before = next((rule for rule in domain.settings.rules if rule.pattern == pattern and _reads(rule, name)), None)

@@ -15,6 +15,7 @@ NEEDS = {
     "/try": Permission.MANAGE,  # sends requests, with the secrets of the domain
     "/screenshots/take": Permission.MANAGE,  # as for trials
     "/notifications/edit": Permission.CHANGE,
+    "/values": Permission.CHANGE,  # the form of a new value
     "/users": Permission.MANAGE,
     "/tokens": Permission.MANAGE,
     "/actions": Permission.MANAGE,

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
-from crawler.app import action_log, domains, open_app
+from crawler.app import action_log, domains, open_app, tags
 from crawler.app.actor import PERMISSIONS_OF_ROLES, Actor, ActorKind, acting_as
 from crawler.app.database import AppDatabase, open_configured_database
 from crawler.app.delivery.notifications import SubscriptionRequest, subscribe
@@ -224,7 +224,22 @@ async def test_old_actions_are_forgotten(db: AppDatabase) -> None:
 async def test_editor_cannot_reach_the_machine(db: AppDatabase) -> None:
     editor = Actor(ActorKind.USER, "ed", permissions=PERMISSIONS_OF_ROLES[Role.EDIT])
     (added,) = await domains.add_domains(db, ["docs.example.com"], SettingsPatch(), offline=True, at=NOW)
+    private = SettingsPatch({"allow_private": True})
+    await tags.change_tag_settings(db, "intern", private, at=NOW)
     with acting_as(editor):
+        with pytest.raises(NotAllowed):
+            await tags.change_tag_settings(db, "news", private, at=NOW)
+        with pytest.raises(NotAllowed):
+            await tags.change_tag_settings(db, "intern", SettingsPatch(), unset=["--allow-private"], at=NOW)
+        with pytest.raises(NotAllowed):
+            await tags.change_tags(db, ["docs.example.com"], add=["intern"], at=NOW)
+        with pytest.raises(NotAllowed):
+            await tags.set_tags(db, added.new_domain, ["intern"], at=NOW)
+        with pytest.raises(NotAllowed):
+            await domains.add_domains(db, ["10.0.0.1"], SettingsPatch(), tags=["intern"], offline=True, at=NOW)
+        with pytest.raises(NotAllowed):
+            await tags.remove_tag(db, "intern", at=NOW)
+        await tags.change_tags(db, ["docs.example.com"], add=["news"], at=NOW)
         for values in ({"allow_private": True}, {"headers": ("X-Key: env:AWS_SECRET",)}, {"ca_file": "/etc/shadow"}):
             with pytest.raises(NotAllowed):
                 await domains.change_settings(db, added.new_domain, SettingsPatch(values), at=NOW)
