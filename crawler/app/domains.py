@@ -28,7 +28,7 @@ from crawler.plugins import require_policy
 from crawler.runtime.secrets import explain_missing
 from crawler.settings import Settings
 from crawler.store import claim, domains, record
-from crawler.store.domains import DomainSummary, list_domains
+from crawler.store.domains import DomainSummary, list_domains, list_domains_after
 
 if TYPE_CHECKING:
     from crawler.app.root_probe import RootProbe  # a crawl does not need it

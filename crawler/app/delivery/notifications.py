@@ -295,9 +295,15 @@ def _parse_condition(conditions: Mapping[str, str | float | None]) -> Condition 
     return None
 
 
-async def list_subscriptions(db: AppDatabase) -> list[tuple[Subscription, str]]:
-    """Return all subscriptions, each with the reason why this RECRAWL_HOME may not deliver to it, or ""."""
-    return [(each, explain_not_run(db, each)) for each in await subscriptions.list_subscriptions(db)]
+async def list_subscriptions(
+    db: AppDatabase, *, after: int = 0, max_count: int | None = None
+) -> list[tuple[Subscription, str]]:
+    """Return the subscriptions after a number, each with the reason why this RECRAWL_HOME may not deliver to it, or "".
+
+    max_count: None for all.
+    """
+    listed = await subscriptions.list_subscriptions(db, after=after, max_count=max_count)
+    return [(each, explain_not_run(db, each)) for each in listed]
 
 
 def explain_not_run(db: AppDatabase, subscription: Subscription) -> str:
@@ -311,8 +317,8 @@ def explain_not_run(db: AppDatabase, subscription: Subscription) -> str:
 
 async def list_statuses(db: AppDatabase, *, after: int, max_count: int) -> list[SubscriptionStatus]:
     """Return the first subscriptions after this number, with the state of their deliveries."""
-    listed = [each for each in await subscriptions.list_subscriptions(db) if each.id > after]
-    return [_build_status(db, each) for each in listed[:max_count]]
+    listed = await subscriptions.list_subscriptions(db, after=after, max_count=max_count)
+    return [_build_status(db, each) for each in listed]
 
 
 async def find_status(db: AppDatabase, number: int) -> SubscriptionStatus:
@@ -494,11 +500,13 @@ async def count_failing(db: AppDatabase) -> int:
     return sum(bool(each.failures) and each.paused_at is None for each in await subscriptions.list_subscriptions(db))
 
 
-async def list_dead_letters(db: AppDatabase, number: int | None = None) -> list[DeadLetter]:
-    """Return the dead letters of all subscriptions or of one, oldest first. Raises BadInput."""
+async def list_dead_letters(
+    db: AppDatabase, number: int | None = None, *, after: int = 0, max_count: int = MAX_LISTED
+) -> list[DeadLetter]:
+    """Return the dead letters of all subscriptions or of one, after a number, oldest first. Raises BadInput."""
     if number is not None:
         await find_subscription(db, number)
-    return await outbox.list_dead_letters(db, number)
+    return await outbox.list_dead_letters(db, number, after=after, max_count=max_count)
 
 
 @asynccontextmanager

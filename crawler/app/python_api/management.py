@@ -5,16 +5,20 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 
-from crawler.app import domains, explain, imports, revisits, rules, try_page
+from crawler.app import domains, explain, imports, page_list, pages, revisits, rules, try_page
 from crawler.app.database import AppDatabase
 from crawler.app.delivery import notifications
 from crawler.app.delivery.notifications import DeadLetter, SubscriptionRequest, SubscriptionState
 from crawler.app.domains import Domain, DomainDetails, DomainSettings
 from crawler.app.imports import ImportResult
+from crawler.app.page_list import PageAction, PageActionResult, PageListPart, PageQuery
+from crawler.app.pages import VersionDiff
 from crawler.app.registration import get_domain, parse_typed_url
 from crawler.app.rules import PageRule
 from crawler.app.settings import BY_NAME, SettingsPatch, get_option_name, make_changed_patch
 from crawler.errors import BadInput
+
+ALL_PAGES = PageQuery()
 
 
 class Management:
@@ -46,6 +50,32 @@ class Management:
     async def resume(self, *names: str) -> list[Domain]:
         """Resume paused domains."""
         return await domains.set_paused(self._db, names, paused=False)
+
+    async def reset_clock(self, *names: str) -> dict[str, datetime | None]:
+        """Set the time of visits in the future to now; return the last such time of each domain, or None."""
+        reset = await domains.reset_clocks(self._db, names, at=datetime.now(UTC))
+        return {domain.authority: last_visit_at for domain, last_visit_at in reset}
+
+    async def page_list(
+        self, domain: str, query: PageQuery = ALL_PAGES, *, max_count: int = 100, at: datetime | None = None
+    ) -> PageListPart:
+        """Return a part of the list of a domain's pages; `more` of the result is `after` of the next query."""
+        found = await get_domain(self._db, domain)
+        return await page_list.list_domain_pages(
+            self._db, found, query, max_count=max_count, at=at or datetime.now(UTC)
+        )
+
+    async def act_on_pages(self, domain: str, action: PageAction, *urls: str) -> PageActionResult:
+        """Recrawl, boost, exclude or no longer revisit pages of a domain."""
+        found = await get_domain(self._db, domain)
+        return await page_list.act_on_pages(self._db, found, PageAction(action), urls, at=datetime.now(UTC))
+
+    async def diff(
+        self, url: str, *, before: int | None = None, after: int | None = None, context: int = 1
+    ) -> VersionDiff:
+        """Compare two versions of a page; by default, the last two. context: unchanged blocks around each change."""
+        at = datetime.now(UTC)
+        return await pages.compare_versions(self._db, url, before=before, after=after, context=context, now=at)
 
     async def remove(self, *names: str) -> list[Domain]:
         """Delete domains with all their data."""
@@ -115,9 +145,9 @@ class Management:
         """Remove a subscription with its waiting changes and dead letters."""
         await notifications.unsubscribe(self._db, number)
 
-    async def dead_letters(self, number: int | None = None) -> list[DeadLetter]:
-        """Return the dead letters of one subscription or all, oldest first."""
-        return await notifications.list_dead_letters(self._db, number)
+    async def dead_letters(self, number: int | None = None, *, after: int = 0) -> list[DeadLetter]:
+        """Return up to 200 dead letters of one subscription or all, oldest first. after: the id of the one before."""
+        return await notifications.list_dead_letters(self._db, number, after=after)
 
     async def redeliver(self, *numbers: int) -> int:
         """Queue dead letters to be sent again; all without numbers. Return how many."""

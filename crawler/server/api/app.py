@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.routing import Match
 
 from crawler import __version__
-from crawler.errors import BadInput, Conflict, CrawlerError, CursorTooOld, NotFound, StoreUnavailable
+from crawler.errors import BadInput, Conflict, CrawlerError, CursorTooOld, NotFound, NotStored, StoreUnavailable
 from crawler.json_lines import format_json
 from crawler.server.api.gate import KEY_HEADER, NO_STORE, Gate
 from crawler.server.api.table import ENDPOINTS, Endpoint
@@ -30,7 +30,14 @@ EXAMPLES = Path(__file__).with_name("examples.json")  # recorded by tests/server
 WRITING_METHODS = ("POST", "PATCH")  # those with a body
 
 MEDIA_TYPE = "application/problem+json"
-STATUS = {NotFound: 404, Conflict: 409, BadInput: 400, CursorTooOld: 410, StoreUnavailable: 503}  # the first that fits
+STATUS = {
+    NotFound: 404,
+    NotStored: 404,
+    Conflict: 409,
+    BadInput: 400,
+    CursorTooOld: 410,
+    StoreUnavailable: 503,
+}  # the first that fits
 _DESCRIPTIONS: dict[int | str, str] = {
     400: "A parameter is invalid, the body is not JSON, or the cursor belongs to another database.",
     401: "The bearer token is missing or invalid.",

@@ -3,22 +3,23 @@
 import asyncio
 import time
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
-from crawler.app import domains, imports, revisits, rules, try_page
+from crawler.app import domains, imports, page_list, revisits, rules, try_page
 from crawler.app.changes import EventKind
 from crawler.app.delivery import notifications
 from crawler.app.delivery.notifications import SubscriptionRequest, SubscriptionState
+from crawler.app.page_list import PageAction
 from crawler.app.registration import get_domain, parse_typed_url
 from crawler.app.settings import MAX_FACTOR, MAX_SECONDS, build_settings_schema, parse_document
 from crawler.errors import NotFound, name_field
 from crawler.server.api.endpoints import (
     MAX_CURSOR,
     MAX_VERSION,
-    Api,
     DomainDocument,
     DomainName,
     Number,
@@ -27,6 +28,7 @@ from crawler.server.api.endpoints import (
     build_row,
     describe_wait,
 )
+from crawler.server.api.page_endpoints import PageApi
 
 MAX_IMPORT_SECONDS = 60.0  # after this, an import starts no further domains
 MAX_TEXTS = 50  # of one kind in a rule
@@ -74,6 +76,16 @@ class RuleBody(Body):
     ignore_text: Annotated[list[Text], Field(max_length=MAX_TEXTS)] = []
     render: Literal["auto", "always", "never"] | None = None
     first: bool = False
+
+
+class PageActionBody(Body):
+    """An action on up to 200 pages of a domain, which are given by their URLs.
+
+    action: recrawl (make them due now), boost (4 times as important), once (revisit only on request), or exclude.
+    """
+
+    action: PageAction
+    urls: Annotated[list[Text], Field(min_length=1, max_length=page_list.MAX_SELECTED)]
 
 
 class ImportBody(Body):
@@ -193,6 +205,13 @@ class AddedDomain:
 
 
 @dataclass(frozen=True, slots=True)
+class ClockReset:
+    """last_visit_at: the last visit in the future, which is now; null if there was none, so nothing changed."""
+
+    last_visit_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class ImportDocument:
     """The result of an import.
 
@@ -221,6 +240,18 @@ class RecrawlDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class PageActionDocument:
+    """The result of an action. pages: how many.  run: the address of the crawl run that was started, or null.
+
+    wait: why the pages to be recrawled are not fetched now, or null.
+    """
+
+    pages: int
+    run: str | None
+    wait: WaitDocument | None
+
+
+@dataclass(frozen=True, slots=True)
 class TestResult:
     """The result of a test message. error: null if it was sent."""
 
@@ -236,7 +267,7 @@ class RedeliveryDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class WritingApi(Api):
+class WritingApi(PageApi):
     """All endpoints of one store."""
 
     async def add_domain(self, *, body: DomainBody) -> AddedDomain:
@@ -262,6 +293,20 @@ class WritingApi(Api):
     async def remove_domain(self, *, domain: DomainName) -> None:
         """Delete a domain with all its pages, versions and changes."""
         await domains.remove_domains(self.db, [domain])
+
+    async def act_on_pages(self, *, domain: DomainName, body: PageActionBody) -> PageActionDocument:
+        """Recrawl, boost, exclude or no longer revisit several pages of a domain."""
+        found = await get_domain(self.db, domain)
+        result = await page_list.act_on_pages(self.db, found, body.action, body.urls, at=self.now())
+        if result.recrawl is None:
+            return PageActionDocument(result.pages, None, None)
+        wait = describe_wait(found, result.recrawl.wait, now=self.now())
+        return PageActionDocument(result.pages, result.recrawl.run_url or None, wait)
+
+    async def reset_clock(self, *, domain: DomainName) -> ClockReset:
+        """Set the time of visits in the future to now, after a crawl with a wrong clock."""
+        ((_, last_visit_at),) = await domains.reset_clocks(self.db, [domain], at=self.now())
+        return ClockReset(last_visit_at)
 
     async def add_rule(self, *, domain: DomainName, body: RuleBody) -> RuleDocument:
         """Add a rule to a domain. It replaces a rule with the same pattern."""

@@ -9,6 +9,7 @@ from crawler.app import domains, page_list, rules
 from crawler.app.blocks import BlockPickRequest, PickAction, make_pick_rule
 from crawler.app.database import AppDatabase
 from crawler.app.domains import Domain
+from crawler.app.page_list import PageAction
 from crawler.app.registration import get_domain, parse_typed_url
 from crawler.app.revisits import RefreshResult, Url, recrawl, try_to_recrawl
 from crawler.app.settings import BY_NAME, SettingsPatch
@@ -21,6 +22,11 @@ from crawler.server.ui.links import SERVER_LINKS
 
 TARGET_SETTINGS = ("budget_per_day", "target_freshness", "max_age", "bytes_per_day")  # of the form "Add a domain"
 MAX_DIGITS = 10
+DONE = {
+    PageAction.BOOST: f"{page_list.BOOST_WEIGHT:g} times as important, by rules",
+    PageAction.ONCE: "revisited only on request, by rules",
+    PageAction.EXCLUDE: "excluded; the next crawl run applies this",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,26 +89,16 @@ async def refresh(db: AppDatabase, form: Form, _at: datetime) -> Outcome:
 
 async def act_on_pages(db: AppDatabase, form: Form, at: datetime) -> Outcome:
     """Recrawl, boost, exclude or no longer revisit the selected pages of a domain. Raises BadInput."""
-    domain, urls = await find_domain(db, form.get("name", "")), form.get("url", "").splitlines()
-    back = get_previous_page(form)
-    match form.get("action", ""):
-        case "recrawl":
-            requested = await page_list.recrawl_pages(db, domain, urls, at=at)
-            verb = "is" if requested.pages == 1 else "are"
-            return _describe_recrawl(requested, f"{format_count(requested.pages, 'page')} {verb} due now", back)
-        case "boost":
-            changed = await page_list.boost_pages(db, domain, urls, at=at)
-            done = f"{page_list.BOOST_WEIGHT:g} times as important, by rules"
-        case "once":
-            changed = await page_list.stop_revisits(db, domain, urls, at=at)
-            done = "revisited only on request, by rules"
-        case "exclude":
-            changed = await page_list.exclude_pages(db, domain, urls, at=at)
-            done = "excluded; the next crawl run applies this"
-        case _:
-            raise BadInput("choose an action for the selected pages")
-    verb = "is" if len(urls) == 1 else "are"
-    return Outcome(f"{format_count(len(urls), 'page')} {verb} now {done}.", changed, next_page=back)
+    domain, back = await find_domain(db, form.get("name", "")), get_previous_page(form)
+    try:
+        action = PageAction(form.get("action", ""))
+    except ValueError as error:
+        raise BadInput("choose an action for the selected pages") from error
+    result = await page_list.act_on_pages(db, domain, action, form.get("url", "").splitlines(), at=at)
+    pages = f"{format_count(result.pages, 'page')} {'is' if result.pages == 1 else 'are'}"
+    if result.recrawl is not None:
+        return _describe_recrawl(result.recrawl, f"{pages} due now", back)
+    return Outcome(f"{pages} now {DONE[action]}.", result.domain, next_page=back)
 
 
 def _describe_recrawl(requested: RefreshResult, what: str, back: str) -> Outcome:

@@ -98,7 +98,7 @@ async def show_subscription(server: PageServer, request: Request) -> Response:
     """Show one subscription, its deliveries and its dead letters."""
     number = parse_number(request.query_params.get("number", ""))
     status = await notifications.find_status(server.db, number)
-    letters = (await notifications.list_dead_letters(server.db, number))[:MAX_LETTERS]
+    letters = await notifications.list_dead_letters(server.db, number, max_count=MAX_LETTERS)
     context: dict[str, Any] = {
         "letters": letters,
         "headline": notifications.format_headline,

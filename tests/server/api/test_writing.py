@@ -70,6 +70,10 @@ def test_invalid_bodies_name_the_field(registered: Client) -> None:
         ("add_rule", rule | {"ignore": [1]}, {"domain": "a.test"}, 422, "ignore.0", "string"),
         ("remove_rule", {}, {"domain": "a.test", "pattern": "/none"}, 404, None, "there is no rule"),
         ("remove_rule", {}, {"domain": "a.test"}, 400, "pattern", "pattern is missing"),
+        ("act_on_pages", {"action": "paint", "urls": [URL]}, {"domain": "a.test"}, 422, "action", "'recrawl', 'boost'"),
+        ("act_on_pages", {"action": "once", "urls": []}, {"domain": "a.test"}, 422, "urls", "at least 1"),
+        ("act_on_pages", {"action": "once", "urls": ["/x", "b.test"]}, {"domain": "a.test"}, 422, "urls", "not a URL"),
+        ("reset_clock", {}, {"domain": "nowhere.test"}, 404, None, "is not registered"),
         ("import_urls", {"text": "<html><p>x"}, {}, 422, "text", "neither OPML nor a sitemap"),
         ("recrawl", {"target": f"{URL}none"}, {}, 422, "target", "is not a page"),
         ("recrawl", {"target": "nowhere.test"}, {}, 404, "target", "is not registered"),
@@ -113,6 +117,43 @@ def test_a_change_replaces_lists_and_null_restores_defaults(registered: Client) 
         "include": ["/a", "/b"],
     }
     assert change(cookies=None, language="", include=[]) == {"cookies": False, "language": "", "include": []}
+
+
+def test_lists_of_settings_are_read_in_parts(registered: Client) -> None:
+    for name in ("c.test", "b.test"):
+        registered.call("add_domain", {"url": f"http://{name}/", "offline": True})
+    hooks = [registered.call("add_subscription", {"target": f"https://ci.example.com/{n}"})["number"] for n in range(3)]
+
+    def read(operation: str, field: str) -> list[Any]:
+        rows, after = [], dict[str, str]()
+        while True:
+            part = registered.call(operation, limit=2, **after)
+            rows += [each[field] for each in part["items"]]
+            if part["next"] is None:
+                return rows
+            assert len(part["items"]) == 2
+            after = {"after": part["next"]}
+
+    assert read("list_domains", "domain") == ["a.test", "b.test", "c.test"]
+    assert read("list_subscriptions", "number") == hooks
+
+
+def test_actions_on_pages_change_rules_and_make_pages_due(registered: Client) -> None:
+    urls = [f"{URL}one", f"{URL}two"]
+
+    def act(action: str) -> dict[str, Any]:
+        done: dict[str, Any] = registered.call("act_on_pages", {"action": action, "urls": urls}, domain="a.test")
+        return done
+
+    assert act("boost") == {"pages": 2, "run": None, "wait": None}
+    assert act("once")["pages"] == 2
+    rules = registered.call("list_rules", domain="a.test")["items"]
+    assert {(each["pattern"], each["weight"], each["once"]) for each in rules} == {
+        ("/one$", 4.0, True),
+        ("/two$", 4.0, True),
+    }
+    registered.call("change_domain", {"paused": True}, domain="a.test")
+    assert act("recrawl")["wait"]["reason"] == "paused"
 
 
 def test_bodies_are_json_of_bounded_size(registered: Client, anonymous: Visitor) -> None:
