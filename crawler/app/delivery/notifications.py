@@ -40,7 +40,7 @@ from crawler.settings import Settings
 from crawler.store import outbox, report, subscriptions
 from crawler.store.outbox import MAX_LISTED, DeadLetter, discard_letters, redeliver_letters
 from crawler.store.report import EventKind
-from crawler.store.subscriptions import MAX_BYTES, Subscription, SubscriptionOptions
+from crawler.store.subscriptions import MAX_BYTES, Subscription, SubscriptionOptions, list_subscriptions
 
 CONDITION_KINDS = frozenset({EventKind.ADDED, EventKind.CHANGED, EventKind.MOVED, EventKind.GONE, EventKind.RESTORED})
 # Options that a request has in the same form.
@@ -62,7 +62,8 @@ class DeliveryState(StrEnum):
 class SubscriptionRequest:
     """A subscription as the user gave it. None or empty if not given.
 
-    domain, page, prefix, pattern: the pages to watch.  min_magnitude: such as 5%.
+    domain, page, prefix, pattern: the pages to watch.  kinds: at least one, separated by commas; None for the default.
+    min_magnitude: such as 5%.
     conditions: the value of each ConditionKind.  place: the selector of the element to check.
     quiet, zone: quiet hours such as 22-07, and their time zone.
     may_run_commands: whether the target may be a program of this machine; never for a request from the network.
@@ -207,7 +208,7 @@ async def _parse_request(
         if condition is not None and condition.kind.is_numeric and not (request.place or is_watched):
             raise BadInput("a condition on a number needs the element that contains it: add a selector (--selector)")
     with _name_invalid("kinds"):
-        kinds = parse_kinds(request.kinds) if request.kinds else _get_default_kinds(condition)
+        kinds = parse_kinds(request.kinds) if request.kinds is not None else _get_default_kinds(condition)
     with _name_invalid("min_magnitude"):
         min_magnitude = parse_share(str(request.min_magnitude)) if request.min_magnitude else None
     with _name_invalid("digest"):
@@ -291,33 +292,24 @@ def _parse_condition(conditions: Mapping[str, str | float | None]) -> Condition 
     if len(given) > 1:
         raise BadInput("--match, --lacks, --above and --below cannot be combined: add a subscription for each")
     for kind, value in given.items():
+        if kind.is_numeric is isinstance(value, str):
+            raise BadInput(f"the condition {kind} needs a {'number' if kind.is_numeric else 'text'}, not {value!r}")
         return Condition(kind=kind, text=value) if isinstance(value, str) else Condition(kind=kind, bound=value)
     return None
 
 
-async def list_subscriptions(
-    db: AppDatabase, *, after: int = 0, max_count: int | None = None
-) -> list[tuple[Subscription, str]]:
-    """Return the subscriptions after a number, each with the reason why this RECRAWL_HOME may not deliver to it, or "".
-
-    max_count: None for all.
-    """
-    listed = await subscriptions.list_subscriptions(db, after=after, max_count=max_count)
-    return [(each, explain_not_run(db, each)) for each in listed]
-
-
-def explain_not_run(db: AppDatabase, subscription: Subscription) -> str:
+def explain_not_run(settings: Settings, subscription: Subscription) -> str:
     """Return why this RECRAWL_HOME may not deliver to a subscription, or ""."""
 
     def sign(text: str) -> str:  # creates the key only if it is needed
-        return build_command_signer(db.settings.home.resolve())(text)
+        return build_command_signer(settings.home.resolve())(text)
 
     return "" if may_run(subscription, sign) else explain_not_run_here(subscription)
 
 
 async def list_statuses(db: AppDatabase, *, after: int, max_count: int) -> list[SubscriptionStatus]:
     """Return the first subscriptions after this number, with the state of their deliveries."""
-    listed = await subscriptions.list_subscriptions(db, after=after, max_count=max_count)
+    listed = await list_subscriptions(db, after=after, max_count=max_count)
     return [_build_status(db, each) for each in listed]
 
 
@@ -327,7 +319,7 @@ async def find_status(db: AppDatabase, number: int) -> SubscriptionStatus:
 
 
 def _build_status(db: AppDatabase, subscription: Subscription) -> SubscriptionStatus:
-    not_run_here = explain_not_run(db, subscription)
+    not_run_here = explain_not_run(db.settings, subscription)
     state = DeliveryState.WAITING if subscription.waiting else DeliveryState.WORKING
     if subscription.paused_at is not None:
         state = DeliveryState.PAUSED
@@ -338,8 +330,8 @@ def _build_status(db: AppDatabase, subscription: Subscription) -> SubscriptionSt
     return SubscriptionStatus(subscription, state, not_run_here, list_missing_secrets(db.settings, subscription))
 
 
-def describe_subscription(subscription: Subscription, *, not_run_here: str = "") -> SubscriptionState:
-    """Return a subscription for JSON. not_run_here: as in `list_subscriptions`."""
+def describe_subscription(settings: Settings, subscription: Subscription) -> SubscriptionState:
+    """Return a subscription for JSON."""
     options, given = subscription.options, subscription.options.condition
     bound = given.bound if given and given.kind.is_numeric else None
     return SubscriptionState(
@@ -370,7 +362,7 @@ def describe_subscription(subscription: Subscription, *, not_run_here: str = "")
         max_bytes=subscription.max_bytes,
         next_attempt_at=subscription.resume_at,
         last_error=subscription.last_error or None,
-        not_run_here=not_run_here or None,
+        not_run_here=explain_not_run(settings, subscription) or None,
     )
 
 
@@ -490,14 +482,14 @@ async def list_deferred(
 ) -> list[DeferredDelivery]:
     """Return the subscriptions that wait for another attempt, except those that `delivered` has just tried."""
     tried = delivered.undelivered
-    listed = [each for each in await subscriptions.list_subscriptions(db) if number in {None, each.id}]
+    listed = [each for each in await list_subscriptions(db) if number in {None, each.id}]
     waits = [(each, each.get_next_retry(at=at)) for each in listed if each.id not in tried]
     return [DeferredDelivery(each.id, until, each.reason, each.waiting) for each, until in waits if until is not None]
 
 
 async def count_failing(db: AppDatabase) -> int:
     """Return how many active subscriptions had a failed last delivery."""
-    return sum(bool(each.failures) and each.paused_at is None for each in await subscriptions.list_subscriptions(db))
+    return sum(bool(each.failures) and each.paused_at is None for each in await list_subscriptions(db))
 
 
 async def list_dead_letters(

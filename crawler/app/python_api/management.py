@@ -113,29 +113,29 @@ class Management:
 
     async def subscriptions(self) -> list[SubscriptionState]:
         """Return the subscriptions to notifications, with the state of their deliveries."""
-        listed = await notifications.list_subscriptions(self._db)
-        return [notifications.describe_subscription(each, not_run_here=why) for each, why in listed]
+        return list(map(self._describe, await notifications.list_subscriptions(self._db)))
 
     async def subscribe(self, request: SubscriptionRequest) -> SubscriptionState:
         """Add a subscription: notify its target of changes from now on."""
-        added = await notifications.subscribe(self._db, request, at=datetime.now(UTC))
-        return notifications.describe_subscription(added)
+        return self._describe(await notifications.subscribe(self._db, request, at=datetime.now(UTC)))
 
     async def change_subscription(self, /, number: int, **changes: Any) -> SubscriptionState:
         """Change fields of a subscription's request, and try its waiting messages at once."""
-        changed = await notifications.change_subscription(self._db, number, changes, at=datetime.now(UTC))
-        return notifications.describe_subscription(changed)
+        return self._describe(await notifications.change_subscription(self._db, number, changes, at=datetime.now(UTC)))
 
     async def pause_subscription(self, number: int) -> SubscriptionState:
         """Pause a subscription; unsent changes wait."""
         at, stop = datetime.now(UTC), asyncio.Event()
-        return notifications.describe_subscription((await notifications.pause(self._db, number, at=at, stop=stop))[1])
+        return self._describe((await notifications.pause(self._db, number, at=at, stop=stop))[1])
 
     async def resume_subscription(self, number: int, *, include_missed: bool = False) -> SubscriptionState:
         """Resume a subscription. include_missed: also send the changes found during the pause."""
         at, stop = datetime.now(UTC), asyncio.Event()
         _, resumed = await notifications.resume(self._db, number, missed=include_missed, at=at, stop=stop)
-        return notifications.describe_subscription(resumed)
+        return self._describe(resumed)
+
+    def _describe(self, subscription: notifications.Subscription) -> SubscriptionState:
+        return notifications.describe_subscription(self._db.settings, subscription)
 
     async def test_subscription(self, number: int) -> str:
         """Send a test message now; return the error, empty if it was sent."""

@@ -267,13 +267,13 @@ class Api:
     ) -> Items[SubscriptionState]:
         """List the subscriptions to notifications, with the state of their deliveries."""
         found, more = _cut(await notifications.list_subscriptions(self.db, after=after, max_count=limit + 1), limit)
-        rows = [notifications.describe_subscription(each, not_run_here=why) for each, why in found]
+        rows = [notifications.describe_subscription(self.db.settings, each) for each in found]
         return Items(rows, str(rows[-1].number) if more else None)
 
     async def get_subscription(self, *, number: Number) -> SubscriptionState:
         """Return a subscription with the state of its deliveries."""
         found = await notifications.find_subscription(self.db, number)
-        return notifications.describe_subscription(found, not_run_here=notifications.explain_not_run(self.db, found))
+        return notifications.describe_subscription(self.db.settings, found)
 
     async def list_dead_letters(
         self,

@@ -120,7 +120,10 @@ class TrialBody(Body):
 
 
 class ConditionBody(Body):
-    """When to notify: a text appears or goes, or the number in the selected element is above or below a bound."""
+    """When to notify: a text appears or goes, or the number in the selected element is above or below a bound.
+
+    text, bound: the one that the kind needs, and not the other.
+    """
 
     kind: Literal["appears", "goes", "above", "below"]
     text: str | None = None
@@ -128,9 +131,9 @@ class ConditionBody(Body):
 
     @model_validator(mode="after")
     def require_value(self) -> "ConditionBody":
-        needed = "bound" if self.kind in {"above", "below"} else "text"
-        if getattr(self, needed) is None:
-            raise ValueError(f"{self.kind} needs {needed}")
+        needed, other = ("bound", "text") if self.kind in {"above", "below"} else ("text", "bound")
+        if getattr(self, needed) is None or getattr(self, other) is not None:
+            raise ValueError(f"{self.kind} needs {needed}, and no {other}")
         return self
 
 
@@ -365,7 +368,8 @@ class WritingApi(PageApi):
     async def add_subscription(self, *, body: SubscriptionBody) -> SubscriptionState:
         """Add a subscription: notify its target of changes from now on."""
         request = SubscriptionRequest(**body.list_given())
-        return notifications.describe_subscription(await notifications.subscribe(self.db, request, at=self.now()))
+        added = await notifications.subscribe(self.db, request, at=self.now())
+        return notifications.describe_subscription(self.db.settings, added)
 
     async def change_subscription(self, *, number: Number, body: SubscriptionChanges) -> SubscriptionState:
         """Change a subscription, pause it or resume it."""

@@ -13,6 +13,7 @@ import pytest
 from crawler.runtime.kept_responses import LIFETIME, MAX_TOTAL_BYTES, KeptResponse, KeptResponses
 from crawler.runtime.machine import ensure_private_folder
 from tests.commands import Recrawl, Site
+from tests.databases import execute
 from tests.patience import PATIENCE_S
 from tests.server.api.client import Client
 from tests.server.api.test_every_endpoint import client
@@ -87,6 +88,15 @@ def test_invalid_bodies_name_the_field(registered: Client) -> None:
         ("add_subscription", hook | {"digest": "never"}, {}, 422, "digest", ""),
         ("add_subscription", hook | {"time_zone": "Moon"}, {}, 422, "time_zone", "not a time zone"),
         ("add_subscription", hook | {"condition": {"kind": "below"}}, {}, 422, "condition", "below needs bound"),
+        (
+            "add_subscription",
+            hook | {"condition": {"kind": "below", "bound": 4, "text": "x"}},
+            {},
+            422,
+            "condition",
+            "below needs bound, and no text",
+        ),
+        ("add_subscription", hook | {"kinds": []}, {}, 422, "kinds", "at least one kind"),
         ("add_subscription", hook | {"secret": "hunter2"}, {}, 422, "secret", ""),
         ("change_subscription", {"paused": True}, {"number": 7}, 404, None, "there is no subscription 7"),
         ("discard_dead_letter", {}, {"number": 7}, 404, None, "there is no dead letter 7"),
@@ -183,6 +193,15 @@ def test_token_needs_no_origin_and_a_foreign_one_is_refused(registered: Client, 
         cookie = {"Cookie": session, "Origin": anonymous.address}
         assert Client(anonymous).send("recrawl", body, cookie).status == 401
         assert anonymous.post("/refresh", {"name": "a.test"}, Cookie="", Authorization=registered.token).status == 401
+
+
+def test_changed_subscription_says_why_it_is_not_run(registered: Client, database_url: str) -> None:
+    number = registered.call("add_subscription", {"target": "https://ci.example.com/hook"})["number"]
+    execute(database_url, "UPDATE subscription SET kinds = '{changed,renamed}'")  # as a later version does
+
+    assert (
+        "its kind (renamed)" in registered.call("change_subscription", {"paused": True}, number=number)["not_run_here"]
+    )
 
 
 def test_no_token_can_add_a_program(registered: Client, recrawl: Recrawl) -> None:
