@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from crawler.app.database import AppDatabase
 from crawler.app.domains import AddResult, add_domains
@@ -63,12 +63,14 @@ async def import_names(
     *,
     offline: bool = False,
     may_continue: Callable[[], bool] = lambda: True,
+    max_probe_time: timedelta | None = None,
     at: datetime,
 ) -> ImportResult:
     """Register the domains of names and URLs, and add the URLs with a path as pages that are due now.
 
     New domains get the settings of the patch; `offline` is as in `add_domains`. A name of a registered domain fails.
-    may_continue: returns whether there is time for further domains.  Raises BadInput for invalid settings.
+    may_continue: returns whether there is time for further domains.  max_probe_time: as in `add_domains`.
+    Raises BadInput for invalid settings.
     """
     urls_by_name, result = dict[str, Url](), ImportResult([], 0, {}, [])
     for name in names:
@@ -85,8 +87,13 @@ async def import_names(
         if not may_continue():
             result.failed.update((name, NOT_REACHED) for group in step for name in group)
             continue
-        firsts = [group[0] for group in step]
-        for group, added in zip(step, await add_domains(db, firsts, patch, offline=offline, at=at), strict=True):
+        added_domains = await add_domains(
+            *(db, [group[0] for group in step], patch),
+            offline=offline,
+            max_probe_time=max_probe_time,
+            at=at,
+        )
+        for group, added in zip(step, added_domains, strict=True):
             pages += await _record(db, added, {name: urls_by_name[name] for name in group}, result, at=at)
     return replace(result, pages=pages)
 

@@ -118,9 +118,9 @@ def _children(pid: int) -> Iterator[int]:
 
 
 @contextmanager
-def served(database_url: str, home: Path) -> Iterator[Visitor]:
+def served(database_url: str, home: Path, *, prefect_url: str | None = None) -> Iterator[Visitor]:
     """Serve the web UI of this database from a thread to a client that is not logged in."""
-    settings = Settings(home=home, database_url=SecretStr(database_url), PREFECT_API_URL=None)
+    settings = Settings(home=home, database_url=SecretStr(database_url), PREFECT_API_URL=prefect_url)
 
     @asynccontextmanager
     async def serve() -> AsyncIterator[Visitor]:

@@ -74,7 +74,7 @@ class Gate:
         if route.body_field is not None:
             body = await _read_body(request)
             request = Request(request.scope, _replay_body(body))
-        key = request.headers.get(KEY_HEADER) if endpoint.method == "POST" else None
+        key = request.headers.get(KEY_HEADER) if endpoint.is_kept else None
         if key is None:
             return await self._run(request, endpoint, handle)
         if not 0 < len(key) <= MAX_KEY_CHARS or not key.isprintable():

@@ -13,6 +13,7 @@ class Endpoint:
 
     location: the path of what it creates, with fields of the result in braces.
     is_slow: it may send requests to other servers or delete much, and has a longer time limit.
+    has_effect: a repeated request would do something again.
     """
 
     method: str
@@ -22,6 +23,12 @@ class Endpoint:
     status: int = 200
     location: str = ""
     is_slow: bool = False
+    has_effect: bool = True
+
+    @property
+    def is_kept(self) -> bool:
+        """Return whether its response is kept for a repeated request with the same idempotency key."""
+        return self.method == "POST" and self.has_effect
 
 
 ENDPOINTS = (
@@ -39,7 +46,7 @@ ENDPOINTS = (
     Endpoint("POST", "/imports", "import_urls", ADMIN, is_slow=True),
     Endpoint("POST", "/recrawls", "recrawl", CRAWL, 202, is_slow=True),
     Endpoint("POST", "/hints", "add_hints", CRAWL, 202),
-    Endpoint("POST", "/trials", "try_page", ADMIN, is_slow=True),  # sends requests, and returns stored texts
+    Endpoint("POST", "/trials", "try_page", ADMIN, is_slow=True, has_effect=False),
     Endpoint("GET", "/changes", "list_changes"),
     Endpoint("GET", "/pages", "list_pages"),
     Endpoint("GET", "/text", "get_text"),

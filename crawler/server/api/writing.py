@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from fastapi import Query
@@ -31,6 +31,8 @@ from crawler.server.api.endpoints import (
 from crawler.server.api.page_endpoints import PageApi
 
 MAX_IMPORT_SECONDS = 60.0  # after this, an import starts no further domains
+MAX_PROBE_TIME = timedelta(seconds=30)  # for the roots of those that it has started, so that its result is not lost
+REMOVAL_SECONDS = 20.0  # after this, a removal continues without a response
 MAX_TEXTS = 50  # of one kind in a rule
 Text = Annotated[str, Field(max_length=8192)]
 Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
@@ -194,6 +196,13 @@ class RedeliveryBody(Body):
 
 
 @dataclass(frozen=True, slots=True)
+class Accepted:
+    """A request that takes longer than a response may take. location: where to see whether it is done."""
+
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
 class AddedDomain:
     """A new domain. warning: what was wrong with its root, or empty.  run: the address of its first crawl run, or null.
 
@@ -271,7 +280,10 @@ class RedeliveryDocument:
 
 @dataclass(frozen=True, slots=True)
 class WritingApi(PageApi):
-    """All endpoints of one store."""
+    """All endpoints of one store. removals: the tasks that delete domains, by their ids."""
+
+    removal_seconds: float = REMOVAL_SECONDS
+    removals: dict[int, asyncio.Task[Any]] = field(default_factory=dict)
 
     async def add_domain(self, *, body: DomainBody) -> AddedDomain:
         """Register a domain. If a local stack runs, its first crawl starts."""
@@ -293,9 +305,23 @@ class WritingApi(PageApi):
             await domains.set_paused(self.db, [found.authority], paused=body.paused)
         return await self.get_domain(domain=found.authority)
 
-    async def remove_domain(self, *, domain: DomainName) -> None:
-        """Delete a domain with all its pages, versions and changes."""
-        await domains.remove_domains(self.db, [domain])
+    async def remove_domain(self, *, domain: DomainName) -> Accepted | None:
+        """Delete a domain with all its pages, versions and changes.
+
+        If it takes longer than 20 seconds, the response is 202 and the removal continues: `GET /domains/{domain}`
+        returns 404 when it is done.
+        """
+        found = await get_domain(self.db, domain)
+        if found.id not in self.removals:
+            task = asyncio.create_task(domains.remove_domains(self.db, [found.authority]))
+            self.removals[found.id] = task
+            task.add_done_callback(lambda _: self.removals.pop(found.id))
+        task = self.removals[found.id]
+        done, _ = await asyncio.wait([task], timeout=self.removal_seconds)
+        if not done:
+            return Accepted(f"/domains/{found.authority}")
+        await task
+        return None
 
     async def act_on_pages(self, *, domain: DomainName, body: PageActionBody) -> PageActionDocument:
         """Recrawl, boost, exclude or no longer revisit several pages of a domain."""
@@ -340,6 +366,7 @@ class WritingApi(PageApi):
             patch,
             offline=body.offline,
             may_continue=lambda: time.monotonic() < until,
+            max_probe_time=MAX_PROBE_TIME,
             at=self.now(),
         )
         return build_row(ImportDocument, result, registered=[each.authority for each in result.registered])

@@ -239,20 +239,23 @@ def test_same_idempotency_key_gets_the_first_response(registered: Client) -> Non
 
 
 def test_request_with_a_running_key_is_rejected(client: Client, site: Site, recrawl: Recrawl) -> None:
-    client.call("add_domain", {"url": site.url, "settings": {"allow_private": True, "delay_seconds": 0}})
-    key, body, seen = {"Idempotency-Key": "1"}, {"url": site.url}, list[Seen]()
-    thread = Thread(target=lambda: seen.append(client.send("try_page", body, key)))
+    body = {"url": site.url, "settings": {"allow_private": True, "delay_seconds": 0}}
+    key, seen = {"Idempotency-Key": "1"}, list[Seen]()
+    thread = Thread(target=lambda: seen.append(client.send("add_domain", body, key)))
     with site.gate:
         asked = len(site.asked)
         thread.start()
         deadline = time.monotonic() + PATIENCE_S
         while len(site.asked) == asked and time.monotonic() < deadline:
             time.sleep(0.01)
-        running = client.send("try_page", body, key)
+        running = client.send("add_domain", body, key)
     thread.join(PATIENCE_S)
 
-    assert (problem(running)[0], running.headers["retry-after"], seen[0].status) == (409, "5", 200)
-    assert client.send("try_page", body, key).text == seen[0].text
+    assert (problem(running)[0], running.headers["retry-after"], seen[0].status) == (409, "5", 201)
+    assert client.send("add_domain", body, key).text == seen[0].text
+    trials = [client.send("try_page", {"url": site.url}, key) for _ in range(2)]
+    assert [each.status for each in trials] == [200, 200]
+    assert "idempotency-replayed" not in trials[1].headers, "a trial has no effect, and its texts are not kept"
 
 
 def test_error_is_not_kept_for_its_key(registered: Client) -> None:
@@ -293,6 +296,7 @@ def test_kept_responses_expire_and_are_bounded(tmp_path: Path) -> None:
     large = KeptResponse("request", 200, "", b"x" * (MAX_TOTAL_BYTES // 2))
     for n, key in enumerate(("b", "c")):
         kept.keep("token", key, large, at=NOW + timedelta(seconds=n + 1))
+    kept.keep("other", "c", large, at=NOW + timedelta(seconds=9))
     assert [key for key in "abc" if kept.find("token", key, at=NOW + timedelta(minutes=1))] == ["c"]
     assert (tmp_path / "run" / "kept-responses.sqlite").stat().st_mode & 0o077 == 0
 
