@@ -208,19 +208,15 @@ def build_openapi_document(app: FastAPI) -> dict[str, Any]:
         is_returned = node.get("type") == "object" and "properties" in node and "additionalProperties" not in node
         return node | {"required": list(node["properties"])} if is_returned else node
 
-    document: dict[str, Any] = json.loads(json.dumps(app.openapi()), object_hook=adapt_schema)
+    text = re.sub(r"\bItems_(\w+)_\b", r"\1List", json.dumps(app.openapi()))
+    document: dict[str, Any] = json.loads(text, object_hook=adapt_schema)
+    for name, schema in document["components"]["schemas"].items():
+        schema["title"] = name  # some generators name their classes by titles, which must be unique
     examples: dict[str, dict[str, Any]] = json.loads(EXAMPLES.read_bytes())
     for path in document["paths"].values():
         for method, operation in path.items():
-            example = examples.get(operation["operationId"], {})
-            for parameter in operation.get("parameters", ()):
-                if parameter["name"] in example.get("parameters", {}):
-                    parameter["example"] = example["parameters"][parameter["name"]]
-            if "body" in example:
-                operation["requestBody"]["content"]["application/json"]["example"] = example["body"]
             (status, success), *_ = operation["responses"].items()
-            if "response" in example:
-                success["content"]["application/json"]["example"] = example["response"]
+            _add_examples(operation, success, examples.get(operation["operationId"], {}))
             statuses = [each for each in RESPONSES if method in {"post", "patch"} or each not in OF_BODIES]
             errors = {each: {"$ref": f"#/components/responses/{each}"} for each in statuses}
             operation["responses"] = {
@@ -234,3 +230,14 @@ def build_openapi_document(app: FastAPI) -> dict[str, Any]:
     document["components"]["responses"] = RESPONSES
     document["components"]["securitySchemes"] = {"token": SCHEME}
     return document
+
+
+def _add_examples(operation: dict[str, Any], success: dict[str, Any], example: dict[str, Any]) -> None:
+    """Add the examples of one call: its parameters, its body and its successful response."""
+    for parameter in operation.get("parameters", ()):
+        if parameter["name"] in example.get("parameters", {}):
+            parameter["example"] = example["parameters"][parameter["name"]]
+    if "body" in example:
+        operation["requestBody"]["content"]["application/json"]["example"] = example["body"]
+    if "response" in example:
+        success["content"]["application/json"]["example"] = example["response"]

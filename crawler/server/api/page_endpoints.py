@@ -17,7 +17,6 @@ from crawler.server.api.endpoints import (
     PAGE,
     Api,
     DomainName,
-    Items,
     build_limit_query,
     build_row,
     build_text_query,
@@ -54,13 +53,16 @@ class ListedPage:
 
 
 @dataclass(frozen=True, slots=True)
-class PageListDocument(Items[ListedPage]):
-    """A part of a list of pages. sort: the order of the list, which in a large domain may be another than requested.
+class PageListDocument:
+    """A part of a list of pages. next: the cursor of the next part; null at the end.
 
+    sort: the order of the list, which in a large domain may be another than requested.
     matches: the number of pages in all parts, or null if they were not counted.
     is_limited: the list has only the most important pages, or the first matches, of a large domain.
     """
 
+    items: Sequence[ListedPage]
+    next: str | None
     sort: PageOrder
     matches: int | None
     is_limited: bool
