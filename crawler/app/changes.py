@@ -139,10 +139,15 @@ async def read_newest_changes(
     kinds: frozenset[EventKind] = NEWS,
     since: datetime | None = None,
     before: tuple[datetime, int] | None = None,
+    words: str = "",
 ) -> list[FeedItem]:
-    """Return the newest changes with their changed blocks. before: only changes older than this (time, position)."""
+    """Return the newest changes with their changed blocks. before: only changes older than this (time, position).
+
+    words: parts of the URL or of the changed blocks, all of which must occur. Raises BadInput if this takes long.
+    """
     await report.append_to_feed(db, at=at)
-    where = ChangeFilter(domain_id=only_domain.id if only_domain is not None else None, kinds=kinds, since=since)
+    domain_id = only_domain.id if only_domain is not None else None
+    where = ChangeFilter(domain_id=domain_id, kinds=kinds, since=since, words=tuple(words.split()))
     return await report.list_newest_changes(db, where, before=before, max_count=max_count)
 
 

@@ -299,12 +299,13 @@ class Api:
         after: Annotated[int, Query(ge=0, le=MAX_CURSOR, description="The cursor: only changes after it.")] = 0,
         since: Annotated[Instant | None, SINCE] = None,
         kind: Annotated[str | None, KIND] = None,
+        q: Annotated[str, build_text_query("Parts of the URL or of what changed, all of which must occur.")] = "",
         limit: Annotated[int, build_limit_query(MAX_CHANGES)] = 100,
     ) -> Items[FeedItem]:
         """List changes in the order of the feed. `next` is never null: store it and pass it as `after` next time."""
         scope_filter = await page_texts.make_target_filter(self.db, what) if what is not None else ChangeFilter()
         kinds = parse_kinds(kind) if kind is not None else ALL_KINDS
-        change_filter = replace(scope_filter, after=after, kinds=kinds, since=since)
+        change_filter = replace(scope_filter, after=after, kinds=kinds, since=since, words=tuple(q.split()))
         batch = await read_changes_within(self.db, change_filter, max_count=limit, max_chars=MAX_CHARS, at=self.now())
         return Items(batch.items, str(batch.next_cursor))  # also at the end, because more changes will follow
 

@@ -1,11 +1,12 @@
 """The handlers of the forms: each calls the function of crawler.app that a command calls, and returns its outcome."""
 
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from crawler.app import domains, page_list, rules
+from crawler.app import domains, imports, page_list, rules
 from crawler.app.blocks import BlockPickRequest, PickAction, make_pick_rule
 from crawler.app.database import AppDatabase
 from crawler.app.domains import Domain
@@ -22,6 +23,8 @@ from crawler.server.ui.links import SERVER_LINKS
 
 TARGET_SETTINGS = ("budget_per_day", "target_freshness", "max_age", "bytes_per_day")  # of the form "Add a domain"
 MAX_DIGITS = 10
+IMPORT_SECONDS, MAX_PROBE_TIME = 20.0, timedelta(seconds=10)  # shorter than in the API, because a browser waits
+MAX_PROBLEMS = 5  # of an import, in its message
 DONE = {
     PageAction.BOOST: f"{page_list.BOOST_WEIGHT:g} times as important, by rules",
     PageAction.ONCE: "revisited only on request, by rules",
@@ -62,6 +65,29 @@ async def add_domain(db: AppDatabase, form: Form, at: datetime) -> Outcome:
     then = "its first crawl has started" if run_url else f"no local stack is running, so run recrawl crawl {name}"
     warning = f" {added.warning}." if added.warning else ""
     return Outcome(f"{name} is registered; {then}.{warning}", domain, is_well=not added.warning, run_url=run_url)
+
+
+async def import_domains(db: AppDatabase, form: Form, at: datetime) -> Outcome:
+    """Register the domains and add the pages of a list. Raises BadInput."""
+    names = imports.parse_import(form.get("text", ""))
+    if not names:
+        raise BadInput("enter one web address per line, or paste an OPML document or a sitemap")
+    patch, until = SettingsPatch({"allow_private": True} if form.get("allow_private") else {}), time.monotonic()
+    result = await imports.import_names(
+        *(db, names, patch),
+        offline=bool(form.get("offline")),
+        may_continue=lambda: time.monotonic() < until + IMPORT_SECONDS,
+        max_probe_time=MAX_PROBE_TIME,
+        at=at,
+    )
+    done = [
+        f"{format_count(len(result.registered), 'domain')} registered",
+        f"{format_count(result.pages, 'page')} added",
+    ]
+    problems = [f"{name}: {why}" for name, why in result.failed.items()] + result.warnings
+    shown = "; ".join([*done, *problems[:MAX_PROBLEMS]])
+    more = f"; and {len(problems) - MAX_PROBLEMS} more problems" if len(problems) > MAX_PROBLEMS else ""
+    return Outcome(f"{shown}{more}.", is_well=not problems, next_page=get_previous_page(form))
 
 
 async def remove_domain(db: AppDatabase, form: Form, _at: datetime) -> Outcome:
@@ -131,6 +157,7 @@ async def remove_rule(db: AppDatabase, form: Form, at: datetime) -> Outcome:
 
 FORMS: dict[str, Action] = {
     "/domains/add": add_domain,
+    "/domains/import": import_domains,
     "/domains/remove": remove_domain,
     "/domains/pause": partial(set_paused, paused=True),
     "/domains/resume": partial(set_paused, paused=False),

@@ -38,13 +38,14 @@ KIND_NAMES = {
 class ChangeListQuery:
     """The filter of the list of changes. since: a key of SPANS, or empty for all stored changes.
 
-    before: the cursor, which is `more` of the previous page.
+    before: the cursor, which is `more` of the previous page.  q: words of the URL or of what changed.
     """
 
     domain: str = ""
     kinds: frozenset[EventKind] = NEWS
     since: str = ""
     before: str = ""
+    q: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,14 @@ async def load_change_facts(db: AppDatabase, query: ChangeListQuery, *, at: date
     since = at - SPANS[query.since][1] if query.since else None
     before = _parse_position(query.before)
     items = await read_newest_changes(
-        db, only_domain=only, kinds=query.kinds, since=since, before=before, max_count=PAGE_SIZE + 1, at=at
+        db,
+        at=at,
+        max_count=PAGE_SIZE + 1,
+        only_domain=only,
+        kinds=query.kinds,
+        since=since,
+        before=before,
+        words=query.q,
     )
     more = ""
     if len(items) > PAGE_SIZE:

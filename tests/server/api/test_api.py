@@ -145,6 +145,7 @@ def test_cursor_pages_through_all_items(mill: Site, client: Program) -> None:
         "items": [],
         "next": "3",
     }  # the cursor advances even without matches
+    assert [each["url"] for each in client.json("changes", q="/o one")["items"]] == [f"{mill.url}one"]
     assert client.json("pages", domain=mill.name)["items"][0]["content"] is None
 
 
