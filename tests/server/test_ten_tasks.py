@@ -94,7 +94,7 @@ def test_1_add_twenty_sites_from_a_list(page: Page, site: Site) -> None:
     names = [f"shop{n}.example" for n in range(19)]
     open_main(page, "Domains")
     page.get_by_text("Add many from a list").click()
-    page.get_by_label("Web addresses, one per line").fill("\n".join([*names, f"{site.url}new", "ftp://wrong.example"]))
+    page.get_by_label("One domain or URL per line").fill("\n".join([*names, f"{site.url}new", "ftp://wrong.example"]))
     page.get_by_label("Do not request the sites now").check()
     page.get_by_role("button", name="Add all").click()
 
@@ -104,13 +104,13 @@ def test_1_add_twenty_sites_from_a_list(page: Page, site: Site) -> None:
 
 def test_2_find_what_changed_yesterday_about_a_word(page: Page) -> None:
     open_main(page, "Changes")
-    page.get_by_label("Words").fill("august wheat")
+    page.get_by_label("Changed words").fill("august wheat")
     page.get_by_label("Period").select_option("1d")
     page.get_by_role("button", name="Filter").click()
 
     expect(page.locator(".change")).to_have_count(1)
     expect(page.locator(".change ins").first).to_have_text("August")
-    page.get_by_label("Words").fill("september")
+    page.get_by_label("Changed words").fill("september")
     page.get_by_role("button", name="Filter").click()
     expect(page.get_by_text("No changes match this filter")).to_be_visible()
 
