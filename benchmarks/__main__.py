@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from benchmarks import schedule
 from benchmarks.change import bench as change
 from benchmarks.content import bench as content
-from benchmarks.crawling import first, memory, orchestration, processes, revisit
+from benchmarks.crawling import first, kinds, memory, orchestration, processes, revisit
 from benchmarks.deploys import bench as deploys
 from benchmarks.feed import trial as feed
 from benchmarks.fleet import trial as fleet
@@ -19,6 +19,7 @@ from tests.engine.corpus import CorpusError
 
 BENCHMARKS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "crawl": first.main,
+    "kinds": kinds.main,
     "revisit": revisit.main,
     "processes": processes.main,
     "memory": memory.main,

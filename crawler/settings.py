@@ -184,8 +184,8 @@ class Settings(BaseModel):
     parser_processes: int | None = Field(
         None,
         ge=0,
-        description="number of processes that parse pages; 0: parse in the crawling process; if not set: the number of "
-        "cores plus one, but at least 3 and at most 9",
+        description="number of processes that parse large pages, and small ones while the crawling process is busy; "
+        "0: parse in the crawling process; if not set: the number of cores plus one, at most 9",
     )
     exempt_addresses: Annotated[tuple[Network, ...], BeforeValidator(_parse_json_list)] = Field(
         ("127.0.0.0/8", "::1/128"),

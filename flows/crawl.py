@@ -16,7 +16,9 @@ from crawler.app.domains import add_domains
 from crawler.app.revisits import request_refresh
 from crawler.app.running.local_stack import get_web_ui_origin
 from crawler.app.status import WaitReason, format_wait, format_waits_briefly
+from crawler.app.tags import add_tagged_names
 from crawler.clock import Clock
+from crawler.errors import BadInput
 from crawler.settings import get_settings
 from flows.form import SettingsForm, build_patch, parse_instant, update_forms
 from flows.lease import Progress, run_as_task, show_markdown, try_prefect_call
@@ -33,42 +35,49 @@ class DomainsFailed(Exception):
 
 @flow(name="crawl", flow_run_name=build_run_name("crawl", without="crawl all due pages"), persist_result=False)
 @report_errors
-async def crawl(domain: str = "", pages: int = 0, at: str = "") -> State[dict[str, object]]:
+async def crawl(domain: str = "", pages: int = 0, at: str = "", tag: str = "") -> State[dict[str, object]]:
     """Crawl due and unfetched pages, the most valuable first.
 
     Args:
         domain: Only this domain, such as docs.example.com; empty for all registered domains.
         pages: The maximum number of pages; 0 for no limit.
         at: Act as if it were this time, such as 2026-01-31T12:00:00Z; empty for now.
+        tag: Only domains with this tag; empty for all.
 
     """
     async with open_configured_database(get_settings()) as db:
-        targets = await app.find_targets(db, [domain] if domain else [], at=parse_instant(at), only_due=True)
+        names = await add_tagged_names(db, [domain] if domain else [], tag)
+        targets = await app.find_targets(db, names, at=parse_instant(at), only_due=True)
         return await run_crawl(db, targets, at=parse_instant(at), pages=pages or None)
 
 
 def _format_recrawl_name() -> str:
     domain, path = flow_run.parameters.get("domain", ""), flow_run.parameters.get("path", "")
+    tag = flow_run.parameters.get("tag", "")
     is_all = path in {"", "/*", *(f"{scheme}://{domain}/*" for scheme in ("http", "https"))}
-    return " ".join(filter(None, ("recrawl", domain, "" if is_all else path)))
+    return " ".join(filter(None, ("recrawl", domain, tag and f"tag {tag}", "" if is_all else path)))
 
 
 @flow(name="recrawl", flow_run_name=_format_recrawl_name, persist_result=False)
 @report_errors
-async def recrawl(domain: str, path: str = "", at: str = "") -> State[dict[str, object]]:
+async def recrawl(domain: str = "", path: str = "", at: str = "", tag: str = "") -> State[dict[str, object]]:
     """Make all pages of a domain, or those of a path, due now and crawl them.
 
     Args:
-        domain: A registered domain, such as docs.example.com.
+        domain: A registered domain, such as docs.example.com; empty for those with the tag.
         path: One page, such as /blog/new or a whole URL; with * at the end, all pages whose URL starts with it;
             empty for the whole domain.
         at: Act as if it were this time, such as 2026-01-31T12:00:00Z; empty for now.
+        tag: Recrawl the domains with this tag.
 
     """
     when = parse_instant(at)
     async with open_configured_database(get_settings()) as db:
-        refreshed = await request_refresh(db, domain, path=path, at=when)
-        return await run_crawl(db, app.CrawlTargets([refreshed.domain]), at=when)
+        names = await add_tagged_names(db, [domain] if domain else [], tag)
+        if not names:
+            raise BadInput("name a domain or a tag")
+        refreshed = [(await request_refresh(db, name, path=path, at=when)).domain for name in dict.fromkeys(names)]
+        return await run_crawl(db, app.CrawlTargets(refreshed), at=when)
 
 
 @flow(name="add", flow_run_name="add {site}", persist_result=False)

@@ -4,8 +4,8 @@ from datetime import date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, Column, Index, UniqueConstraint
-from sqlmodel import SQLModel
+from sqlalchemy import CheckConstraint, Column, ForeignKey, Index, Text, UniqueConstraint
+from sqlmodel import Field, SQLModel
 
 from crawler.core.domain_settings import SETTINGS, DomainSettings, get_value
 from crawler.core.setting import Setting, SettingKind
@@ -21,7 +21,9 @@ OPTIONAL_LIMITS = {"keep_visits_s", "keep_changes_s"}
 class Domain(Table, table=True):
     """A registered domain with its settings. For the meaning of null, see DomainSettings.
 
-    Each setting in SETTINGS (crawler/core/domain_settings.py) has a column here, with a check of its bounds, if any.
+    Each setting in SETTINGS (crawler/core/domain_settings.py) has a column here with the value in force, and a check of
+    its bounds, if any.  own_settings: the names of the settings whose value is its own; the others come from its tags
+    or are the defaults (crawler/core/tags.py).
     """
 
     __table_args__ = (
@@ -36,6 +38,7 @@ class Domain(Table, table=True):
     scheme: str = columns.text()
     state: str = columns.text(default="active")
     registered_at: datetime = columns.timestamptz()
+    own_settings: list[str] = columns.text_array()
 
 
 def _build_setting_column(setting: Setting) -> Column[Any]:
@@ -85,6 +88,19 @@ for _setting in SETTINGS:
     _table.append_column(_build_setting_column(_setting))
     if (_check := _build_bounds_check(_setting)) is not None:
         _table.append_constraint(_check)
+
+
+class Tag(Table, table=True):
+    """A tag of domains. settings: its settings, by column of table domain, in the form of that column."""
+
+    name: str = columns.text(key=True)
+    settings: dict[str, Any] = columns.jsonb(default="{}")
+
+
+class DomainTag(DomainTable, table=True):
+    """A tag of a domain."""
+
+    tag: str = Field(sa_column=Column(Text, ForeignKey("tag.name", ondelete="CASCADE"), primary_key=True, index=True))
 
 
 class Rule(DomainTable, table=True):

@@ -165,6 +165,7 @@ class Snapshot(PageTable, table=True):
 
     __table_args__ = (
         CheckConstraint("number >= 1", name="snapshot_number"),
+        CheckConstraint("cardinality(content_ranges) % 2 = 0", name="snapshot_content_ranges"),
         build_index("snapshot_body", "body_digest", where="is_stored"),
         PARTITIONED,
     )
@@ -175,7 +176,10 @@ class Snapshot(PageTable, table=True):
     content_type: str = columns.text()
     headers: str = columns.text(default="")  # of the response, one per line
     text: str = columns.text()
-    content: str | None = columns.text(nullable=True)  # what a reader would call the page; NULL if it is the text
+    # What a reader would call the page: the function version_content returns it. NULL if it is the text, or parts of
+    # the text, which content_ranges has: the first byte of each part, counted from 0, and the first byte after it.
+    content: str | None = columns.text(nullable=True)
+    content_ranges: list[int] = columns.integer_array()
     confidence: float = columns.double(default="1")  # of the choice of the content
     line_ranges: list[int] = columns.integer_array()  # the lines of the scanned body that are the content
     meta: dict[str, Any] = columns.jsonb(default="{}")  # what the page says about itself

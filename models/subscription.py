@@ -4,8 +4,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, Index
+from sqlalchemy import CheckConstraint, Column, ForeignKey, Index, Text
 from sqlalchemy import text as sql
+from sqlmodel import Field
 
 from models import columns
 from models.columns import Table
@@ -32,6 +33,7 @@ class Subscription(Table, table=True):
     signature: str = columns.text(default="")  # for a command: signature of the local user who set it
     allow_private: bool = columns.boolean()
     domain_id: int | None = columns.foreign_key("domain", nullable=True)
+    tag: str | None = Field(sa_column=Column(Text, ForeignKey("tag.name"), nullable=True))  # of domains
     pattern: str = columns.text(default="")
     page: str = columns.text(default="")  # a URL
     prefix: str = columns.text(default="")  # of URLs

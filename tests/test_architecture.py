@@ -24,7 +24,8 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "warcio": ("crawler/export/warc.py",),
     "fastapi": ("crawler/server/api/",),
     "h11": ("crawler/fetch/browser/proxy.py",),
-    "aiohttp": ("crawler/fetch/",),
+    "httptools": ("crawler/fetch/connection.py",),
+    "aiohappyeyeballs": ("crawler/fetch/pool.py",),
     "alembic": ("migrations/", "crawler/store/"),
     "apprise": ("crawler/notify/services.py",),
     "jinja2": ("crawler/server/ui/templating.py",),
@@ -74,7 +75,6 @@ ENTRANCES: dict[str, tuple[str, ...]] = {
     "uvicorn": ("crawler/runtime/prefect/program.py", "crawler/server/connections.py", "crawler/server/server.py"),
     "xxhash": ("crawler/core/page/fingerprint.py", "crawler/core/page/text_words.py"),
     "yaml": ("crawler/runtime/", "crawler/export/markdown.py"),
-    "yarl": ("crawler/fetch/http_client.py", "crawler/fetch/webhook.py"),
     "compression": ("crawler/store/compression.py",),
 }
 

@@ -21,13 +21,20 @@ from benchmarks.harness.machine import described
 from benchmarks.harness.table import table
 from benchmarks.pages.documents import documents
 from crawler.core.http.urls import Url
-from crawler.core.page.charset import decode_body
-from crawler.core.page.compiled_scan import count_affordable_chars, describe_reader, forget_library, scan_tree
-from crawler.core.page.content import extract_content
-from crawler.core.page.fingerprint import compute_digest, compute_fingerprint, read_words
-from crawler.core.page.main_content.choice import build_content_text, choose_content
+from crawler.core.page.compiled_scan import (
+    cut_to_affordable,
+    describe_reader,
+    forget_library,
+    scan_compiled,
+    scan_tree,
+)
+from crawler.core.page.content import join_lines_of_page, read_html
+from crawler.core.page.fingerprint import compute_digest
+from crawler.core.page.html import parse_html
+from crawler.core.page.main_content.choice import read_main_content
 from crawler.core.page.reader_choice import PYTHON, choose_reader
-from crawler.core.page.sample import sample_words
+from crawler.core.page.sample import digest_words
+from crawler.core.page.shared_lines import NO_SHARED_LINES
 from crawler.core.page.snapshot import Parsed, parse_body
 from tests.engine.corpus import CorpusError
 
@@ -116,21 +123,19 @@ def measure_stages(pages: Sequence[Page], *, times: int) -> Mapping[str, float]:
 
 def build_stages(page: Page) -> Iterator[tuple[str, Callable[[], object]]]:
     """Yield the stages with their calls; what a stage needs from those before is prepared."""
-    source = decode_body(page.body, CONTENT_TYPE, "html")[1]
-    tree = LexborHTMLParser(source[: count_affordable_chars(source)])
-    scan = scan_tree(tree)
-    content = extract_content(page.body, url=PAGE_URL, content_type=CONTENT_TYPE)
-    words = read_words(content.main)
-    text = "\n".join((content.title, content.text, content.images_and_meta, *content.links))
-    yield "decode", lambda: decode_body(page.body, CONTENT_TYPE, "html")
-    yield "affordability", lambda: count_affordable_chars(source)
+    markup = parse_html(page.body, CONTENT_TYPE)
+    source, tree = markup.source, markup.tree
+    title, lines = read_html(page.body, markup, url=PAGE_URL)[0].title, join_lines_of_page(markup)
+    yield "decode", lambda: parse_html(page.body, CONTENT_TYPE)
+    yield "affordability", lambda: cut_to_affordable(source, markup.data)
     yield FLOOR, lambda: walk(LexborHTMLParser(source))
-    yield "parse", lambda: LexborHTMLParser(source)
-    yield "scan", lambda: scan_tree(tree)
-    yield "content choice", lambda: build_content_text(scan, choose_content(scan, title=content.title).lines)
-    yield "fingerprint", lambda: compute_fingerprint(content.main)
-    yield "sample", lambda: sample_words(words, page.body, url=PAGE_URL)
-    yield "digests", lambda: (compute_digest(page.body), compute_digest(text.encode()))
+    yield "parse", lambda: LexborHTMLParser(markup.data)
+    yield "scan", lambda: scan_compiled(tree) or scan_tree(tree)
+    yield "join the texts", lambda: join_lines_of_page(markup)
+    yield "choose the content", lambda: read_main_content(markup, title=title, shared=NO_SHARED_LINES)
+    yield "fingerprint and sample", lambda: digest_words(lines, page.body, url=PAGE_URL)
+    yield "digests", lambda: (compute_digest(page.body), compute_digest(lines.whole), compute_digest(lines.main))
+    yield "title, links, metadata, texts", lambda: read_html(page.body, markup, url=PAGE_URL)
     yield "all, without blocks", lambda: page.parse(with_blocks=False)
     yield "all, with blocks", lambda: page.parse(with_blocks=True)
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from crawler.app.database import AppDatabase
 from crawler.app.pages import make_target_filter
 from crawler.app.registration import find_domains, get_domain, require_after_last_visit
+from crawler.app.tags import get_tag
 from crawler.core.change.word_diff import diff_words, shorten_runs
 from crawler.core.domain import Domain
 from crawler.core.freshness.prior import derive_template
@@ -23,6 +24,7 @@ from crawler.store.report import BlockChange, ChangeFilter, EventKind, FeedItem
 
 OnOutage = Callable[[StoreUnavailable], None]
 ALL_KINDS = frozenset(EventKind)
+NEWEST = ChangeFilter(kinds=NEWS)
 NEWS_AND_ADDED = NEWS | {EventKind.ADDED}
 CHANGES_PER_BATCH = 500
 MAX_UNREAD = 1000
@@ -34,6 +36,7 @@ class ChangesQuery:
     """A query of the change feed.
 
     what: a domain, a page or a URL prefix; None for all domains.  domain: a domain, in place of `what`.
+    tag: only domains with this tag.
     since: a cursor, a duration before now, or a time; None for all.  kinds: None for the default of each function.
     """
 
@@ -41,6 +44,7 @@ class ChangesQuery:
     domain: str | None = None
     since: int | timedelta | datetime | None = None
     kinds: frozenset[EventKind] | None = None
+    tag: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,22 +136,17 @@ async def iterate_changes(
 
 async def read_newest_changes(
     db: AppDatabase,
+    where: ChangeFilter = NEWEST,
     *,
     at: datetime,
     max_count: int,
-    only_domain: Domain | None = None,
-    kinds: frozenset[EventKind] = NEWS,
-    since: datetime | None = None,
     before: tuple[datetime, int] | None = None,
-    words: str = "",
 ) -> list[FeedItem]:
     """Return the newest changes with their changed blocks. before: only changes older than this (time, position).
 
-    words: parts of the URL or of the changed blocks, all of which must occur. Raises BadInput if this takes long.
+    Raises BadInput if a search by words takes long.
     """
     await report.append_to_feed(db, at=at)
-    domain_id = only_domain.id if only_domain is not None else None
-    where = ChangeFilter(domain_id=domain_id, kinds=kinds, since=since, words=tuple(words.split()))
     return await report.list_newest_changes(db, where, before=before, max_count=max_count)
 
 
@@ -192,6 +191,8 @@ async def make_change_filter(db: AppDatabase, query: ChangesQuery, *, at: dateti
         where = ChangeFilter(domain_id=(await get_domain(db, query.domain)).id)
     else:
         where = await make_target_filter(db, query.what) if query.what is not None else ChangeFilter()
+    if query.tag is not None:
+        where = replace(where, tag=(await get_tag(db, query.tag)).tag.name)
     if at is not None:
         selected = [each for each in await find_domains(db) if where.domain_id in {None, each.id}]
         await require_after_last_visit(db, selected, at)

@@ -14,21 +14,24 @@ from crawler.app import registration
 from crawler.app.database import AppDatabase
 from crawler.app.registration import DomainCandidate, get_domain, make_scope, normalize_seeds, parse_typed_url
 from crawler.app.rules import describe_rule
-from crawler.app.settings import SettingsPatch, describe_settings, reset_settings
+from crawler.app.settings import SETTINGS, SettingsPatch, describe_settings, parse_setting_names
 from crawler.app.status import Wait, find_wait
+from crawler.app.tags import find_or_make_tags, get_tag
 from crawler.core.budget.hours import find_opening
 from crawler.core.domain import Domain, DomainStatus, is_own_server, parse_stored_hours
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import get_authority
 from crawler.core.retention import has_same_retention
-from crawler.errors import BadInput, Conflict
+from crawler.core.tags import LayeredSettings, Tag
+from crawler.errors import BadInput, Conflict, name_field
 from crawler.format.values import format_when
 from crawler.plugins import require_policy
 from crawler.runtime.secrets import explain_missing
 from crawler.settings import Settings
 from crawler.store import claim, domains, record
-from crawler.store.domains import DomainSummary, list_domains, list_domains_after
+from crawler.store.domain_settings import check_settings, merge_layers
+from crawler.store.domains import DomainSummary, list_domains_after
 
 if TYPE_CHECKING:
     from crawler.app.root_probe import RootProbe  # a crawl does not need it
@@ -42,7 +45,7 @@ class AddResult:
     """The result of registering one name.
 
     domain: the registered domain, or the one that already has this name; None if there is none.
-    error: why nothing was registered.  warning: what was wrong with the root.
+    error: why nothing was registered; error_field: as in BadInput.  warning: what was wrong with the root.
     root_response: the response of the root, only with `keep_responses`; the first visit uses it and is charged for it.
     """
 
@@ -51,13 +54,14 @@ class AddResult:
     is_new: bool = False
     warning: str = ""
     error: str = ""
+    error_field: str = ""
     root_response: Fetched | None = field(default=None, repr=False)
 
     @property
     def new_domain(self) -> Domain:
         """Return the newly registered domain. Raises BadInput with the error, and Conflict if it already existed."""
         if self.domain is None:
-            raise BadInput(self.error)
+            raise BadInput(self.error, field=self.error_field)
         if not self.is_new:
             raise Conflict(self.error)
         return self.domain
@@ -68,12 +72,13 @@ async def add_domains(
     names: Sequence[str],
     patch: SettingsPatch,
     *,
+    tags: Sequence[str] = (),
     offline: bool = False,
     keep_responses: bool = False,
     max_probe_time: timedelta | None = None,
     at: datetime,
 ) -> list[AddResult]:
-    """Register names or URLs, all with the same settings; return the results in the same order.
+    """Register names or URLs, all with the same settings and tags; return the results in the same order.
 
     The roots of unregistered domains are fetched concurrently, unless `offline` or the settings prevent it.
     keep_responses: return the responses of the roots without charging them; the caller must record visits of them, or
@@ -81,7 +86,8 @@ async def add_domains(
     max_probe_time: domains whose roots take longer are not registered; None for no limit.
     Raises BadInput for invalid settings.
     """
-    domain_settings = make_domain_settings(patch, db.settings)
+    layers = make_layers(patch, db.settings, tags=await find_or_make_tags(db, tags))
+    domain_settings = merge_layers(layers)
     registered = {name: domain for name in names if (domain := await _find_registered(db, name)) is not None}
     added = []
     async with _open_root_probe(db, domain_settings, at=at) as probe:
@@ -106,18 +112,27 @@ async def add_domains(
                 allow_private = domain_settings.allow_private
                 is_own = is_own_server(candidate.authority, candidate.addresses, allow_private=allow_private)
                 delay = db.settings.choose_delay(domain_settings, is_own=is_own) if candidate.requests else timedelta(0)
-                domain = await registration.register_candidate(db, candidate, domain_settings, delay=delay, at=at)
+                domain = await registration.register_candidate(db, candidate, layers, delay=delay, at=at)
                 added.append(AddResult(name, domain, is_new=True, warning=candidate.warning, root_response=response))
             except BadInput as error:
-                added.append(AddResult(name, error=str(error)))
+                added.append(AddResult(name, error=str(error), error_field=error.field))
     return added
 
 
 def make_domain_settings(patch: SettingsPatch, settings: Settings) -> DomainSettings:
-    """Return the settings of a new domain. Raises BadInput."""
-    domain_settings = patch.apply_to(DomainSettings())
-    require_policy(domain_settings.revisit, settings.plugins)
-    return replace(domain_settings, seeds=tuple(map(parse_typed_url, patch.seeds)))
+    """Return the settings of a new domain without tags. Raises BadInput."""
+    return merge_layers(make_layers(patch, settings))
+
+
+def make_layers(patch: SettingsPatch, settings: Settings, *, tags: Sequence[Tag] = ()) -> LayeredSettings:
+    """Return the settings of a new domain. Raises BadInput, with the field."""
+    with name_field("settings"):
+        seeds = {"seeds": tuple(map(parse_typed_url, patch.seeds))} if patch.seeds else {}
+        layers = LayeredSettings(tags=tuple(tags)).set_own(dict(patch.values) | seeds)
+        domain_settings = merge_layers(layers)
+        check_settings(domain_settings)
+        require_policy(domain_settings.revisit, settings.plugins)
+        return layers
 
 
 async def _find_existing(db: AppDatabase, candidate: DomainCandidate, *, at: datetime) -> Domain | None:
@@ -207,6 +222,13 @@ def _explain_skipped_probe(domain_settings: DomainSettings, *, at: datetime) -> 
     return f"it is outside its crawl hours until {format_when(opens_at, now=at)}" if opens_at > at else ""
 
 
+async def list_domains(db: AppDatabase, *, tag: str | None = None) -> list[DomainSummary]:
+    """Return all domains by name, or those with a tag, with counts of their pages. Raises as `get_tag` does."""
+    name = (await get_tag(db, tag)).tag.name if tag else None
+    listed = await domains.list_domains(db)
+    return [each for each in listed if name is None or name in (tag.name for tag in each.domain.tags)]
+
+
 def list_missing_secrets(
     settings: Settings, domain_settings: DomainSettings, *, unless: DomainSettings | None = None
 ) -> list[str]:
@@ -258,23 +280,43 @@ def describe_domain(domain: Domain) -> dict[str, object]:
         "aliases": sorted(domain.aliases),
         "paused": domain.paused,
         "registered_at": domain.registered_at,
+        "tags": [tag.name for tag in domain.tags],
         "settings": describe_settings(domain.settings) | {"rules": rules},
+        "sources": _describe_sources(domain),
     }
+
+
+def _describe_sources(domain: Domain) -> dict[str, str]:
+    """Return where each setting comes from that is not the default: "own", or the name of a tag after "tag "."""
+    layers = domain.layers
+    sources = {each.key: layers.find_tag(each.name) for each in SETTINGS}
+    tagged = {key: f"tag {tag}" for key, tag in sources.items() if tag}
+    return {each.key: "own" for each in SETTINGS if each.name in domain.own} | tagged
 
 
 async def change_settings(
     db: AppDatabase, domain: Domain, patch: SettingsPatch, *, unset: Sequence[str] = (), at: datetime
 ) -> Domain:
-    """Reset the options in `unset`, then apply the patch; return the changed domain. Raises BadInput.
+    """Unset the options in `unset`, then apply the patch; return the changed domain. Raises BadInput.
 
-    Seeds are added to the existing ones, and may be paths of the domain.
+    The value of an unset option is that of the domain's tags, or else the default. Other processes may change other
+    settings at the same time. Seeds are added to the existing ones, and may be paths of the domain.
     """
-    domain_settings = patch.apply_to(reset_settings(domain.settings, unset))
+    names = parse_setting_names(unset)
     if "revisit" in patch.values:
-        require_policy(domain_settings.revisit, db.settings.plugins)
+        require_policy(patch.values["revisit"], db.settings.plugins)
     new_seeds = [parse_typed_url(f"{domain.root}{seed[1:]}" if seed.startswith("/") else seed) for seed in patch.seeds]
-    seeds = [*domain_settings.seeds, *normalize_seeds(make_scope(domain, domain_settings), new_seeds)]
-    return await domains.change_settings(db, domain, replace(domain_settings, seeds=tuple(dict.fromkeys(seeds))), at=at)
+    others = {name: value for name, value in patch.values.items() if name != "seeds"}
+
+    def change(layers: LayeredSettings) -> LayeredSettings:
+        changed = layers.unset(names).set_own(others)
+        if not new_seeds:
+            return changed
+        scope = make_scope(domain, merge_layers(changed))
+        seeds = [*changed.own.get("seeds", ()), *normalize_seeds(scope, new_seeds)]
+        return changed.set_own({"seeds": tuple(dict.fromkeys(seeds))})
+
+    return await domains.update_settings(db, domain, change, at=at)
 
 
 async def estimate_storage(db: AppDatabase, before: Domain, after: Domain) -> "SizeEstimate | None":

@@ -182,7 +182,7 @@ async def _read_compared_content(db: AppDatabase, domain: Domain, page: PageFact
     if stored is None:
         return None
     response = Fetched(200, stored.body, len(stored.body), timedelta(0), stored.content_type)
-    async with ParserPool(1, inline_bodies=1, plugins=load_plugins(db.settings.plugins)) as parsers:
+    async with ParserPool(1, plugins=load_plugins(db.settings.plugins)) as parsers:
         parser = DomainParser(parsers, PageRules(domain.settings.rules))
         all_blocks = await parser.parse_blocks(response, page.url, view=FULL_VIEW)
         compared_blocks = await parser.parse_blocks(response, page.url)

@@ -2,13 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from crawler.app.database import AppDatabase
 from crawler.app.domains import AddResult, add_domains
 from crawler.app.registration import make_scope, parse_typed_url
 from crawler.app.settings import SettingsPatch
+from crawler.app.tags import change_tags
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Url, get_authority, get_path_and_query
 from crawler.core.page.lists.url_list import read_list_text
@@ -25,13 +26,15 @@ class ImportResult:
     """The result of an import, with the names as they were given.
 
     registered: the new domains.  pages: the number of pages that were added to domains.
-    failed: the names that were not imported, with the reason.  warnings: what was wrong with roots.
+    failed: the names that were not imported, with the reason.  warnings: what was wrong with roots and tags.
+    tagged: the registered domains that got the tags of the import.
     """
 
     registered: list[Domain]
     pages: int
     failed: dict[str, str]
     warnings: list[str]
+    tagged: list[Domain] = field(default_factory=list)
 
 
 def parse_import(text: str) -> list[str]:
@@ -61,6 +64,7 @@ async def import_names(
     names: Sequence[str],
     patch: SettingsPatch,
     *,
+    tags: Sequence[str] = (),
     offline: bool = False,
     may_continue: Callable[[], bool] = lambda: True,
     max_probe_time: timedelta | None = None,
@@ -69,6 +73,7 @@ async def import_names(
     """Register the domains of names and URLs, and add the URLs with a path as pages that are due now.
 
     New domains get the settings of the patch; `offline` is as in `add_domains`. A name of a registered domain fails.
+    tags: of the new domains, and of the registered ones whose names or pages are given, unless these cannot have them.
     may_continue: returns whether there is time for further domains.  max_probe_time: as in `add_domains`.
     Raises BadInput for invalid settings.
     """
@@ -87,13 +92,11 @@ async def import_names(
         if not may_continue():
             result.failed.update((name, NOT_REACHED) for group in step for name in group)
             continue
-        added_domains = await add_domains(
-            *(db, [group[0] for group in step], patch),
-            offline=offline,
-            max_probe_time=max_probe_time,
-            at=at,
-        )
-        for group, added in zip(step, added_domains, strict=True):
+        firsts = [group[0] for group in step]
+        results = await add_domains(db, firsts, patch, tags=tags, offline=offline, max_probe_time=max_probe_time, at=at)
+        for group, added in zip(step, results, strict=True):
+            if tags and added.domain is not None and not added.is_new:
+                await _tag(db, added.domain, tags, result, at=at)
             pages += await _record(db, added, {name: urls_by_name[name] for name in group}, result, at=at)
     return replace(result, pages=pages)
 
@@ -111,6 +114,8 @@ async def _record(
         del urls_by_name[added.name]  # its page is a seed of the new domain
     domain, scope, pages = added.domain, make_scope(added.domain, added.domain.settings), list[Url]()
     for name, url in urls_by_name.items():
+        if get_path_and_query(url) == "/" and domain in result.tagged:
+            continue
         if get_path_and_query(url) == "/":
             result.failed[name] = str(domains.build_already_registered_error(domain))
         elif (exclusion := scope.find_exclusion(url)) is not None:
@@ -120,3 +125,12 @@ async def _record(
     if pages:
         await domains.add_seeds(db, domain, pages, at=at)
     return len(pages)
+
+
+async def _tag(db: AppDatabase, domain: Domain, tags: Sequence[str], result: ImportResult, *, at: datetime) -> None:
+    """Add tags to a registered domain, and complete the result."""
+    try:
+        await change_tags(db, [domain.authority], add=tags, at=at)
+        result.tagged.append(domain)
+    except BadInput as error:
+        result.warnings.append(str(error))

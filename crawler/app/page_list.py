@@ -1,23 +1,23 @@
 """The list of a domain's pages, and actions on several of its pages at once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import assert_never
 
-from crawler.app import domains, rules
+from crawler.app import rules
 from crawler.app.database import AppDatabase
 from crawler.app.registration import parse_prefix
 from crawler.app.revisits import RefreshResult, try_to_recrawl
-from crawler.app.settings import SettingsPatch
 from crawler.app.status import find_wait
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Url
-from crawler.core.page_rules import PageRule
+from crawler.core.tags import LayeredSettings
 from crawler.core.visit.state import PageCategory
 from crawler.errors import BadInput, name_field
 from crawler.store import domains as store
+from crawler.store.domain_settings import merge_layers
 from crawler.store.report import ALL, FAILING, RENDERED
 from crawler.store.report.page_list import ListedPage, PageListPart, PageOrder, PageQuery, list_pages
 
@@ -66,12 +66,11 @@ async def act_on_pages(
         case PageAction.RECRAWL:
             return PageActionResult(domain, len(selected), await _recrawl_pages(db, domain, selected, at=at))
         case PageAction.BOOST:
-            domain = await _set_page_rules(db, domain, patterns, at=at, weight=BOOST_WEIGHT)
+            domain = await rules.add_terms(db, domain, patterns, at=at, weight=BOOST_WEIGHT)
         case PageAction.ONCE:
-            domain = await _set_page_rules(db, domain, patterns, at=at, once=True)
+            domain = await rules.add_terms(db, domain, patterns, at=at, once=True)
         case PageAction.EXCLUDE:
-            excluded = tuple(dict.fromkeys([*domain.settings.exclude, *patterns]))
-            domain = await domains.change_settings(db, domain, SettingsPatch({"exclude": excluded}), at=at)
+            domain = await _exclude(db, domain, patterns, at=at)
         case _:
             assert_never(action)
     return PageActionResult(domain, len(selected))
@@ -86,10 +85,8 @@ async def _recrawl_pages(db: AppDatabase, domain: Domain, selected: Sequence[Url
     return RefreshResult(domain, url, len(selected), wait, run_url=run_url)
 
 
-async def _set_page_rules(
-    db: AppDatabase, domain: Domain, patterns: Sequence[str], *, at: datetime, **terms: object
-) -> Domain:
-    """Set terms in the rules of these patterns, which are added if they do not exist."""
-    by_pattern = {rule.pattern: rule for rule in domain.settings.rules}
-    changed = [replace(by_pattern.get(each) or PageRule(each), **terms) for each in patterns]  # type: ignore[arg-type]
-    return await rules.add_rules(db, domain, changed, at=at)
+async def _exclude(db: AppDatabase, domain: Domain, patterns: Sequence[str], *, at: datetime) -> Domain:
+    def exclude(layers: LayeredSettings) -> LayeredSettings:
+        return layers.set_own({"exclude": tuple(dict.fromkeys([*merge_layers(layers).exclude, *patterns]))})
+
+    return await store.update_settings(db, domain, exclude, at=at)

@@ -116,7 +116,7 @@ async def compare_versions(
             f"{format_when(new.version.at, now=now)}, so there is nothing to compare: recrawl show {url}"
         )
     old = await read_version(db, domain, url, new.version.number - 1 if before is None else before, now=now)
-    async with ParserPool(1, inline_bodies=2, plugins=load_plugins(db.settings.plugins)) as parsers:
+    async with ParserPool(1, plugins=load_plugins(db.settings.plugins)) as parsers:
         diff = await diff_versions(db, domain, old, new, parsers=parsers, context=context)
         return VersionDiff(domain, old, new, diff)
 

@@ -17,14 +17,16 @@ from crawler.core.domain_settings import DomainSettings
 from crawler.core.http import urls
 from crawler.core.http.response import FailureReason, Fetched, Response, Unreached
 from crawler.core.http.urls import Authority, ExclusionReason, Scope, Url, get_authority, get_scheme
+from crawler.core.tags import LayeredSettings
 from crawler.core.visit.state import PERMANENT_REDIRECTS, TEMPORARY_REDIRECTS
-from crawler.errors import BadInput, NotFound
+from crawler.errors import BadInput, NotFound, name_field
 from crawler.store import claim, domains
 from crawler.store.database import Database
 from crawler.store.domain_rows import put_robots
+from crawler.store.domain_settings import merge_layers
 from crawler.times import format_instant, format_typed_instant
 
-if TYPE_CHECKING:  # aiohttp takes 8 MB, and the web UI does not need it
+if TYPE_CHECKING:  # the web UI does not need it
     from crawler.app.root_probe import RedirectChain, RootProbe
     from crawler.fetch import Http
 
@@ -140,7 +142,7 @@ async def probe_domain(probe: "RootProbe", text: str, *, max_requests: int | Non
 
 
 async def register_candidate(
-    db: Database, candidate: DomainCandidate, domain_settings: DomainSettings, *, delay: timedelta, at: datetime
+    db: Database, candidate: DomainCandidate, layers: LayeredSettings, *, delay: timedelta, at: datetime
 ) -> Domain:
     """Register a candidate with the user's settings. Raises BadInput for an invalid seed or pattern.
 
@@ -148,15 +150,17 @@ async def register_candidate(
     delay: the time until the first request of a crawl, unless robots.txt requires a longer one; zero if no request was
     made just now.
     """
-    seeds = tuple(dict.fromkeys([*candidate.seeds, *domain_settings.seeds]))
-    domain_settings = replace(domain_settings, seeds=normalize_seeds(make_scope(candidate, domain_settings), seeds))
+    seeds = dict.fromkeys([*candidate.seeds, *layers.own.get("seeds", ())])
+    if seeds:
+        with name_field("settings"):
+            layers = layers.set_own({"seeds": normalize_seeds(make_scope(candidate, merge_layers(layers)), seeds)})
     domain = await domains.register(
         db,
         candidate.authority,
         scheme=candidate.scheme,
         aliases=candidate.aliases,
         addresses=candidate.addresses,
-        domain_settings=domain_settings,
+        domain_settings=layers,
         delay=max(delay, candidate.crawl_delay) if candidate.requests else delay,
         at=at,
     )
@@ -206,7 +210,7 @@ def _require_allowed_address(response: Response | None, authority: Authority) ->
     """Raise BadInput if the address may not be requested. The user can allow private addresses."""
     if not isinstance(response, Unreached) or response.reason is not FailureReason.ADDRESS:
         return
-    from crawler.fetch import find_refusal  # aiohttp takes 8 MB
+    from crawler.fetch import find_refusal  # slow to import
 
     may_be_allowed = find_refusal(response.detail.partition(" ")[0], allow_private=True) is None
     remedy = ": if it is your own server, allow private addresses (--allow-private)" if may_be_allowed else ""

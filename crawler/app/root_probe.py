@@ -17,7 +17,7 @@ from crawler.engine.requests.requester import PacedServer
 from crawler.engine.requests.robots import fetch_robots
 from crawler.store.claim import list_slot_addresses
 
-if TYPE_CHECKING:  # aiohttp takes 8 MB
+if TYPE_CHECKING:  # slow to import
     from crawler.fetch import Http
 
 

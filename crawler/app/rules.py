@@ -1,11 +1,10 @@
 """Rules of domains: settings for the pages that match a pattern."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import reduce
 from typing import Any
-
-from msgspec.structs import replace
 
 from crawler.app.database import AppDatabase
 from crawler.core.domain import Domain
@@ -13,9 +12,12 @@ from crawler.core.http.urls import Url, get_path_and_query
 from crawler.core.page.selectors import View
 from crawler.core.page_rules import PageRule
 from crawler.core.rendering.mode import RenderMode
+from crawler.core.tags import LayeredSettings
 from crawler.errors import BadInput, NotFound
 from crawler.store import domains
 from crawler.store.domain_rows import count_limited_pages
+
+RulesChange = Callable[[tuple[PageRule, ...]], tuple[PageRule, ...]]
 
 MAX_RULES = 1000  # each is evaluated for every page that is dispatched
 
@@ -48,31 +50,42 @@ def merge_rule(before: Sequence[PageRule], rule: PageRule, *, first: bool = Fals
 
 async def add_rule(db: AppDatabase, domain: Domain, rule: PageRule, *, first: bool = False, at: datetime) -> Domain:
     """Add a rule as `merge_rule` does; return the changed domain. Raises BadInput."""
-    return await _set_rules(db, domain, merge_rule(domain.settings.rules, rule, first=first), at=at)
+    return await change_rules(db, domain, lambda rules: merge_rule(rules, rule, first=first), at=at)
 
 
-async def add_rules(db: AppDatabase, domain: Domain, added: Sequence[PageRule], *, at: datetime) -> Domain:
-    """Add several rules, new ones before all others, so that they apply; return the changed domain. Raises BadInput."""
-    known = {rule.pattern for rule in domain.settings.rules}
+async def add_terms(db: AppDatabase, domain: Domain, patterns: Sequence[str], *, at: datetime, **terms: Any) -> Domain:
+    """Set terms in the rules of patterns; return the changed domain. Raises BadInput.
 
-    def merge(rules: Sequence[PageRule], rule: PageRule) -> tuple[PageRule, ...]:
-        return merge_rule(rules, rule, first=rule.pattern not in known)
+    New rules are added before all others, so that they apply.
+    """
 
-    return await _set_rules(db, domain, reduce(merge, added, domain.settings.rules), at=at)
+    def merge(rules: tuple[PageRule, ...], pattern: str) -> tuple[PageRule, ...]:
+        before = next((rule for rule in rules if rule.pattern == pattern), None)
+        return merge_rule(rules, replace(before or PageRule(pattern), **terms), first=before is None)
+
+    return await change_rules(db, domain, lambda rules: reduce(merge, patterns, rules), at=at)
 
 
 async def remove_rule(db: AppDatabase, domain: Domain, pattern: str, *, at: datetime) -> Domain:
     """Remove the rule with this pattern; return the changed domain. Raises NotFound if there is none."""
-    before = domain.settings.rules
-    after = tuple(rule for rule in before if rule.pattern != pattern)
-    if len(after) == len(before):
-        patterns = ", ".join(rule.pattern for rule in before) or "none"
-        raise NotFound(f"there is no rule for {pattern}; the existing patterns are: {patterns}")
-    return await _set_rules(db, domain, after, at=at)
+
+    def remove(before: tuple[PageRule, ...]) -> tuple[PageRule, ...]:
+        after = tuple(rule for rule in before if rule.pattern != pattern)
+        if len(after) == len(before):
+            patterns = ", ".join(rule.pattern for rule in before) or "none"
+            raise NotFound(f"there is no rule for {pattern}; the existing patterns are: {patterns}")
+        return after
+
+    return await change_rules(db, domain, remove, at=at)
 
 
-async def _set_rules(db: AppDatabase, domain: Domain, rules: tuple[PageRule, ...], *, at: datetime) -> Domain:
-    return await domains.change_settings(db, domain, replace(domain.settings, rules=rules), at=at)
+async def change_rules(db: AppDatabase, domain: Domain, change: RulesChange, *, at: datetime) -> Domain:
+    """Change the stored rules of a domain; return the changed domain. change: gets and returns rules."""
+
+    def change_layers(layers: LayeredSettings) -> LayeredSettings:
+        return layers.set_own({"rules": change(layers.own["rules"])})
+
+    return await domains.update_settings(db, domain, change_layers, at=at)
 
 
 def parse_rule(document: Mapping[str, Any]) -> PageRule:

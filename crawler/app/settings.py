@@ -8,12 +8,11 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-from msgspec.structs import replace
-
 from crawler import times
 from crawler.core import domain_settings as table
-from crawler.core.domain_settings import BY_NAME, SETTINGS, DomainSettings, get_value, replace_values
+from crawler.core.domain_settings import BY_NAME, SETTINGS, DomainSettings, get_value
 from crawler.core.setting import Setting, SettingKind
+from crawler.core.tags import UNTAGGED_SETTINGS, list_own_values
 from crawler.errors import BadInput
 
 MAX_DIGITS = 10
@@ -25,7 +24,7 @@ MAX_BYTES = 10**18  # sums per day must fit 64 bits
 BY_KEY = {setting.key: setting for setting in SETTINGS}
 _OPTION = re.compile(r"--[a-z-]+")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?b)?", re.IGNORECASE | re.ASCII)
-_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*(%?)", re.ASCII)
+_SHARE = re.compile(r"(\d+(?:\.\d+)?(?:e-?\d{1,3})?)\s*(%?)", re.ASCII | re.IGNORECASE)
 
 
 def parse_interval(text: str) -> timedelta:
@@ -88,37 +87,31 @@ class SettingsPatch:
     def seeds(self) -> list[str]:
         return list(self.values.get("seeds", ()))
 
-    def apply_to(self, domain_settings: DomainSettings) -> DomainSettings:
-        """Return the settings with the given values, except seeds, which need the domain's scope.
-
-        A target freshness and a maximum age replace each other. Raises BadInput for invalid values.
-        """
-        replaced = {BY_NAME[name].replaced_setting for name in self.values} - {""}
-        others = {name: BY_NAME[name].default for name in replaced}
-        values = {name: value for name, value in self.values.items() if name != "seeds"}
-        try:
-            return replace_values(domain_settings, others | values)
-        except ValueError as error:  # an invalid pattern, or two targets
-            raise BadInput(str(error)) from error
-
     def is_change_of(self, domain_settings: DomainSettings) -> bool:
         """Return whether the patch would change these settings; any seed counts as a change."""
-        return self.apply_to(domain_settings) != domain_settings or bool(self.seeds)
+        changed = (value != get_value(domain_settings, BY_NAME[name]) for name, value in self.values.items())
+        return bool(self.seeds) or any(changed)
 
 
 def make_patch(values: Mapping[str, Any]) -> SettingsPatch:
-    """Return a patch of the values that are not None."""
-    given = {name: value for name, value in values.items() if value is not None}
-    return SettingsPatch({name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
+    """Return a patch of the values that are not None. Raises BadInput for an unknown name or an invalid value."""
+    patch = {}
+    for name, value in values.items():
+        if name not in BY_NAME:
+            raise BadInput(f"there is no setting {name!r}: use one of {', '.join(BY_NAME)}", field=name)
+        if value is not None:
+            try:
+                patch[name] = _parse_json(BY_NAME[name], _to_plain(value))
+            except ValueError as error:
+                raise BadInput(f"{name}: {error}", field=name) from error
+    return SettingsPatch(patch)
 
 
 def make_changed_patch(domain_settings: DomainSettings) -> SettingsPatch:
     """Return a patch of the values that differ from the defaults. Raises BadInput for rules, which are no setting."""
     if domain_settings.rules:
         raise BadInput("rules are not given with the settings of a new domain: add them afterwards", field="rules")
-    defaults, values = DomainSettings(), {each.name: get_value(domain_settings, each) for each in SETTINGS}
-    changed = {name: value for name, value in values.items() if value != get_value(defaults, BY_NAME[name])}
-    return SettingsPatch(changed)
+    return make_patch(list_own_values(domain_settings))
 
 
 def parse_field(setting: Setting, text: str) -> Any:
@@ -184,17 +177,15 @@ def format_field(setting: Setting, value: Any) -> str:
             return str(value)
 
 
-def reset_settings(domain_settings: DomainSettings, options: Iterable[str]) -> DomainSettings:
-    """Return the settings with the named options reset to their defaults. Raises BadInput for an unknown name."""
-    by_option, defaults = {get_option_name(setting): setting for setting in SETTINGS}, DomainSettings()
+def parse_setting_names(options: Iterable[str]) -> list[str]:
+    """Return the names of the settings with these options, with or without dashes. Raises BadInput."""
+    by_option = {get_option_name(setting): setting.name for setting in SETTINGS} | {"rules": "rules"}
+    names = []
     for option in (option.removeprefix("--") for option in options):
-        if setting := by_option.get(option):
-            domain_settings = replace_values(domain_settings, {setting.name: get_value(defaults, setting)})
-        elif option == "rules":
-            domain_settings = replace(domain_settings, rules=defaults.rules)
-        else:
-            raise BadInput(f"there is no setting {option!r}: use one of {', '.join([*by_option, 'rules'])}")
-    return domain_settings
+        if option not in by_option:
+            raise BadInput(f"there is no setting {option!r}: use one of {', '.join(by_option)}")
+        names.append(by_option[option])
+    return names
 
 
 def get_option_name(setting: Setting) -> str:
@@ -205,6 +196,11 @@ def get_option_name(setting: Setting) -> str:
 def describe_settings(domain_settings: DomainSettings) -> dict[str, object]:
     """Return the settings for JSON."""
     return {setting.key: _to_plain(get_value(domain_settings, setting)) for setting in SETTINGS}
+
+
+def describe_values(values: Mapping[str, Any]) -> dict[str, object]:
+    """Return settings by name for JSON, by their keys."""
+    return {each.key: _to_plain(values[each.name]) for each in SETTINGS if each.name in values}
 
 
 def parse_document(document: Mapping[str, Any]) -> tuple[SettingsPatch, list[str]]:
@@ -241,7 +237,7 @@ def _parse_json(setting: Setting, value: Any) -> Any:
         return tuple(parse_text(setting, each) for each in items)
     if setting.kind is SettingKind.FLAG or value == "":
         return value
-    return parse_text(setting, str(value))
+    return parse_text(setting, value if isinstance(value, str) else f"{Decimal(str(value)):f}")  # 1e-05 as 0.00001
 
 
 _JSON_TYPES: dict[SettingKind, tuple[Any, str]] = {
@@ -263,8 +259,11 @@ _SCHEMAS: dict[SettingKind, dict[str, Any]] = {
 }
 
 
-def build_settings_schema(*, is_change: bool) -> dict[str, Any]:
-    """Return the JSON Schema of the documents that `parse_document` accepts, or that `describe_settings` returns."""
+def build_settings_schema(*, is_change: bool, of_tag: bool = False) -> dict[str, Any]:
+    """Return the JSON Schema of the documents that `parse_document` accepts, or that `describe_settings` returns.
+
+    of_tag: without the settings that a tag cannot have, and without the defaults.
+    """
     keys = {f"--{get_option_name(setting)}": setting.key for setting in SETTINGS}
     properties = {}
     for setting, default in zip(SETTINGS, describe_settings(DomainSettings()).values(), strict=True):
@@ -274,7 +273,8 @@ def build_settings_schema(*, is_change: bool) -> dict[str, Any]:
         if is_change or default is None:
             schema["type"] = [schema["type"], "null"]
         text = _OPTION.sub(lambda match: keys.get(match[0], match[0]), setting.help.replace(" Can be repeated.", ""))
-        properties[setting.key] = {**schema, "description": text, "default": default}
+        if not of_tag or setting.name not in UNTAGGED_SETTINGS:
+            properties[setting.key] = {**schema, "description": text} | ({} if of_tag else {"default": default})
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 

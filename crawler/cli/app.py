@@ -43,6 +43,7 @@ _ROWS = (
     ("running.service", SERVICES, "deploy server worker health"),
     ("domains.domains", None, "domains"),
     ("domains.rules", None, "rules"),
+    ("domains.tags", None, "tags"),
     ("delivery.access", EXPORT, "feed"),
     ("delivery.notify", None, "notify"),
     ("running.plugins", MAINTAIN, "plugins"),
@@ -51,7 +52,7 @@ _ROWS = (
 )
 COMMAND_LOCATIONS = {name: CommandLocation(module, panel) for module, panel, names in _ROWS for name in names.split()}
 # Names in the modules that differ from the command's name: groups are called `app`, and `try` is a Python keyword.
-ATTRIBUTES = dict.fromkeys(("tokens", "domains", "rules", "notify", "db"), "app") | {"try": "try_page"}
+ATTRIBUTES = dict.fromkeys(("tokens", "domains", "rules", "tags", "notify", "db"), "app") | {"try": "try_page"}
 # Typer imports these classes to show help and never uses them: no help is Markdown. They take a third of its time.
 UNUSED_CLASSES = {"rich.markdown": "Markdown", "rich.traceback": "Traceback"}
 

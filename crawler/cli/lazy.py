@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         revisits,
         rules,
         status,
+        tags,
     )
     from crawler.app.delivery import exports, feeds, notifications
     from crawler.app.running import local_stack, maintenance, tokens

@@ -57,6 +57,8 @@ KINDS_HELP = (
 )
 Kinds = Annotated[str | None, option("KINDS", f"{KINDS_HELP} Default: all except added and hint.")]
 
+Tag = Annotated[str | None, option("TAG", "Only domains with this tag.")]
+Tags = Annotated[list[str] | None, option("TAG", "Give the domains this tag. Can be repeated.", "--tag")]
 Offline = Annotated[
     bool, flag("--offline", "Register a new domain without checking it first (no request, no DNS lookup).")
 ]

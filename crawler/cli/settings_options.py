@@ -8,7 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from crawler.app.settings import SETTINGS, Setting, SettingKind, SettingsPatch, make_patch, parse_text
+from crawler.app.settings import (
+    SETTINGS,
+    UNTAGGED_SETTINGS,
+    Setting,
+    SettingKind,
+    SettingsPatch,
+    make_patch,
+    parse_text,
+)
 from crawler.cli import values
 
 PANELS = {False: "Domain settings", True: "Page importance"}
@@ -25,12 +33,15 @@ TYPES: dict[SettingKind, Any] = {  # the type of the option's parsed value
 EMPTY_PATCH = SettingsPatch()
 
 
-def add_settings_options(*, of_crawl: bool = False) -> Callable[[Callable[..., int | None]], Callable[..., int | None]]:
+def add_settings_options(
+    *, of_crawl: bool = False, of_tag: bool = False
+) -> Callable[[Callable[..., int | None]], Callable[..., int | None]]:
     """Return a decorator that replaces the parameter `patch` of a command by the options of all settings.
 
-    of_crawl: add only the options that `recrawl crawl` offers.
+    of_crawl, of_tag: add only the options that `recrawl crawl` offers, or that a tag can have.
     """
-    offered = [setting for setting in SETTINGS if setting.is_crawl_option or not of_crawl]
+    refused = UNTAGGED_SETTINGS if of_tag else {each.name for each in SETTINGS if of_crawl and not each.is_crawl_option}
+    offered = [setting for setting in SETTINGS if setting.name not in refused]
 
     def decorate(command: Callable[..., int | None]) -> Callable[..., int | None]:
         @wraps(command)

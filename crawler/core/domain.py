@@ -8,15 +8,17 @@ from uuid import UUID
 from msgspec import Struct
 
 from crawler.core.budget.hours import ALWAYS, Hours, parse_hours
-from crawler.core.domain_settings import DomainSettings
+from crawler.core.domain_settings import BY_NAME, DomainSettings, get_value
 from crawler.core.http.addresses import is_private
 from crawler.core.http.urls import Authority, Scope, Url, get_host
+from crawler.core.tags import LayeredSettings, Tag
 
 
 @dataclass(frozen=True, slots=True)
 class Domain:
     """One authority that a user registered. aliases: other authorities with the same pages.
 
+    own: the names of the settings with a value of its own; the others come from its tags or are the defaults.
     addresses: the result of the last DNS lookup.
     """
 
@@ -28,6 +30,14 @@ class Domain:
     registered_at: datetime
     settings: DomainSettings
     addresses: tuple[str, ...] = field(default=(), compare=False)
+    own: frozenset[str] = frozenset()
+    tags: tuple[Tag, ...] = ()
+
+    @property
+    def layers(self) -> LayeredSettings:
+        """Return the settings in layers: its own values, those of its tags, and the defaults."""
+        own = {name: get_value(self.settings, BY_NAME[name]) for name in self.own}
+        return LayeredSettings(own | {"rules": self.settings.rules}, self.tags)
 
     @property
     def is_own_server(self) -> bool:

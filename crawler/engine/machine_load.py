@@ -7,6 +7,7 @@ import math
 import os
 import socket
 import sys
+import time
 from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ LARGE_BYTES = 256 << 10
 # get the threshold as a variable, because they do not call `prepare_memory`.
 SINGLE_THREAD_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}
 PARSER_ENVIRONMENT = SINGLE_THREAD_ENVIRONMENT | {"MALLOC_MMAP_THRESHOLD_": str(LARGE_BYTES)}
+LOAD_INTERVAL = 1.0  # seconds
+BUSY_SHARE = 0.8  # of a core's time
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 _MALLOC_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc only
 
@@ -26,6 +29,26 @@ CGROUPS, PROCESS_CGROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 # Child processes import this copy of the package, installed or not.
 _PATHS = (str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")]))
+
+
+class LoadMeter:
+    """A meter of this process: it is busy if it used BUSY_SHARE of a core during the last whole LOAD_INTERVAL."""
+
+    def __init__(self) -> None:
+        self._began, self._cpu_before, self._is_busy = time.monotonic(), time.process_time(), False
+
+    def is_busy(self) -> bool:
+        """Return whether the process was busy during the last interval that ended; False before the first one ends."""
+        elapsed = time.monotonic() - self._began
+        if elapsed >= LOAD_INTERVAL:
+            self._is_busy = time.process_time() - self._cpu_before >= BUSY_SHARE * elapsed
+            self._began, self._cpu_before = time.monotonic(), time.process_time()
+        return self._is_busy
+
+    async def measure_interval(self) -> bool:
+        """Wait for an interval and return whether the process was busy in it."""
+        await asyncio.sleep(LOAD_INTERVAL)
+        return self.is_busy()
 
 
 def build_child_environment(extra: Mapping[str, str]) -> dict[str, str]:

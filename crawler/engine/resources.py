@@ -3,23 +3,20 @@
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from crawler.core.domain import NO_CERTIFICATES, Domain
-from crawler.core.http.credentials import SecretReference
+from crawler.core.http.credentials import Cookies, SecretReference
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
 from crawler.engine.parsing.parser_pool import ParserPool, choose_parser_count
 from crawler.engine.rendering.browsers import BrowserSource
 from crawler.engine.requests import session as sessions
 from crawler.engine.requests.session import DomainSession, FindSecret, read_environment_secret
+from crawler.fetch import Http, Proxy, build_ssl_context
 from crawler.plugins import load_plugins
 from crawler.settings import Settings
-
-if TYPE_CHECKING:  # aiohttp takes 8 MB of memory, which processes without HTTP requests do not need
-    from crawler.fetch import Http, Proxy
 
 
 class CrawlResources(Struct, eq=False):
@@ -29,8 +26,8 @@ class CrawlResources(Struct, eq=False):
     find_secret: used to open sessions of special domains, which have credentials, cookies, a proxy or TLS settings.
     """
 
-    public_client: "Http"
-    private_client: "Http"
+    public_client: Http
+    private_client: Http
     parsers: ParserPool
     browsers: BrowserSource
     settings: Settings
@@ -39,7 +36,7 @@ class CrawlResources(Struct, eq=False):
     find_secret: FindSecret = read_environment_secret
     _sessions: dict[int, tuple[Domain, DomainSession]] = field(default_factory=dict)
 
-    def choose_client(self, domain: Domain) -> "Http":
+    def choose_client(self, domain: Domain) -> Http:
         """Return the shared client for the domain. With a proxy or TLS settings, its requests need a separate one."""
         return self.private_client if domain.settings.allow_private else self.public_client
 
@@ -60,17 +57,13 @@ class CrawlResources(Struct, eq=False):
             client = await self._open_client(domain, secrets)
         except OSError:  # includes ssl.SSLError
             return f"{NO_CERTIFICATES} {domain.settings.ca_file}"
-        from crawler.fetch import DomainCookies  # noqa: PLC0415
-
-        keeps_cookies = domain.settings.cookies or bool(domain.settings.login)
-        session = DomainSession(domain, client, secrets=secrets, cookies=DomainCookies() if keeps_cookies else None)
+        cookies = _create_cookies() if domain.settings.cookies or domain.settings.login else None
+        session = DomainSession(domain, client, secrets=secrets, cookies=cookies)
         self._sessions[domain.id] = (domain, session)
         return session
 
-    async def _open_client(self, domain: Domain, secrets: Mapping[SecretReference, str]) -> "Http":
+    async def _open_client(self, domain: Domain, secrets: Mapping[SecretReference, str]) -> Http:
         """Open a separate client if the domain has a proxy or its own TLS settings; else return the shared one."""
-        from crawler.fetch import build_ssl_context  # noqa: PLC0415
-
         domain_settings = domain.settings
         ssl_context = build_ssl_context(ca_file=domain_settings.ca_file, insecure=domain_settings.insecure_tls)
         if ssl_context is None and not domain_settings.proxy:
@@ -85,12 +78,16 @@ class CrawlResources(Struct, eq=False):
         return await self.stack.enter_async_context(client)
 
 
-def _build_proxy(domain: Domain, secrets: Mapping[SecretReference, str]) -> "Proxy | None":
+def _create_cookies() -> Cookies:
+    from crawler.fetch.cookies import DomainCookies  # noqa: PLC0415  its parts of the standard library are slow
+
+    return DomainCookies()
+
+
+def _build_proxy(domain: Domain, secrets: Mapping[SecretReference, str]) -> Proxy | None:
     reference = domain.settings.credentials.proxy
     if reference is None:
         return None
-    from crawler.fetch import Proxy  # noqa: PLC0415
-
     user, password = ("" if each is None else secrets[each] for each in (reference.user, reference.password))
     return Proxy(host=reference.host, port=reference.port, user=user, password=password)
 
@@ -128,10 +125,8 @@ def _build_client(
     allow_private: bool,
     connections: int,
     ssl_context: ssl.SSLContext | None = None,
-    proxy: "Proxy | None" = None,
-) -> "Http":
-    from crawler.fetch import Http  # noqa: PLC0415
-
+    proxy: Proxy | None = None,
+) -> Http:
     return Http(
         user_agent=settings.user_agent_header,
         allow_private=allow_private,

@@ -1,99 +1,54 @@
-"""Connections whose addresses are checked and whose received bytes are counted.
-
-Connections through an HTTP proxy are tunnels (CONNECT, RFC 9110, 9.3.6). The proxy gets an address that was resolved
-and checked here, never a name, which it might resolve differently. Requests for http URLs use tunnels too: with an
-absolute URL in the request, the proxy would resolve the name itself (RFC 9112, 3.2.2).
-"""
+"""One HTTP/1.1 connection: it sends one request at a time and reads the response within limits."""
 
 import asyncio
 import re
-import socket
-import ssl
 from collections.abc import Callable
-from contextvars import ContextVar
-from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain
-from typing import Any, cast
+from typing import cast
 
-import aiohttp
-from aiohttp import StreamReader
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.connector import Connection
-from aiohttp.http import RawResponseMessage
-from aiohttp.tracing import Trace
+import httptools
 from msgspec import Struct
 
-from crawler.core.http.credentials import format_basic_auth
 from crawler.core.http.response import FailureReason
-from crawler.fetch import guard
 
-_STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})(?: |\r)")
-
-MAX_HEADER_BYTES = 16 * 1024  # of one line; content security policies and cookies may exceed 8 kB
+MAX_HEADER_BYTES = 16 * 1024  # of one header; content security policies and cookies may exceed 8 kB
 MAX_HEADERS = 128
 MAX_INTERIM = 16  # interim responses (1xx) to one request; a server that sends more is broken
-MAX_STALE_CONNECTIONS = 16  # attempts on idle connections that the server has closed; then the request fails
 BODY_DETAILS = {
     FailureReason.TOO_LARGE: "the body exceeds the size limit, compressed or decompressed",
     FailureReason.RESET: "the compressed body ends early",
     FailureReason.GARBAGE: "the body does not match its Content-Encoding, or has one that is not supported",
 }
+_UNSAFE = re.compile(r"[\0\r\n]")  # would end a header
 
 
-class ProxyError(aiohttp.ClientError):
-    """The proxy cannot be reached or opens no tunnel. The message contains no credentials."""
+class FetchError(Exception):
+    """There is no response.
 
+    detail: why, as a line for users.  is_silent: whether the connection was lost before a response began.
+    """
 
-@dataclass(frozen=True, slots=True)
-class Proxy:
-    """An HTTP proxy with its credentials."""
-
-    host: str
-    port: int
-    user: str = field(default="", repr=False)
-    password: str = field(default="", repr=False)
-
-    async def open_tunnel(self, sock: socket.socket, address: str, port: int) -> None:
-        """Have the proxy at the other end of `sock` open a tunnel to an address. Raise ProxyError or OSError."""
-        target = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
-        lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
-        if self.user or self.password:
-            lines.append(f"Proxy-Authorization: {format_basic_auth(self.user, self.password)}")
-        loop = asyncio.get_running_loop()
-        await loop.sock_sendall(sock, "\r\n".join([*lines, "", ""]).encode())
-        head = bytearray()
-        while not head.endswith(b"\r\n\r\n"):
-            # Read byte by byte: what follows the head comes from the server behind the proxy.
-            byte = await loop.sock_recv(sock, 1)
-            head += byte
-            if not byte or len(head) > 16 * 1024:
-                raise ProxyError("the proxy closed the connection or sent no HTTP response")
-        status = _STATUS.match(bytes(head))
-        if status is None:
-            raise ProxyError("the proxy sent no HTTP response")
-        if status[1] == b"407":
-            raise ProxyError("the proxy requires other credentials (status 407)")
-        if not status[1].startswith(b"2"):
-            raise ProxyError(f"the proxy refused the tunnel (status {status[1].decode()})")
+    def __init__(self, reason: FailureReason, detail: str, *, is_silent: bool = False) -> None:
+        super().__init__(detail)
+        self.reason, self.detail, self.is_silent = reason, detail, is_silent
 
 
 class Exchange(Struct):
-    """The facts of one request that aiohttp does not report."""
+    """One request and what was received for it.
 
-    began_at: float  # loop time when the request was sent; until there is a connection, when the wait for it began
-    max_bytes: int = 0  # how many bytes may be received in addition to the head of the response
+    began_at: loop time when the request was sent; until there is a connection, when the wait for it began.
+    max_bytes: how many bytes may be received in addition to the head of the response.  address: of the server.
+    """
+
+    began_at: float
+    max_bytes: int = 0
     public_only: bool = False
     address: str | None = None
-    forbidden_reason: str | None = None  # why an address was refused
-    has_tried_address: bool = False  # whether an allowed address was tried
-    is_new_connection: bool = False  # whether the connection was opened for this request
     body_bytes: int = 0
     wire_bytes: int = 0  # all received bytes
     interim_count: int = 0  # interim responses (1xx)
     head_bytes: int | None = None  # size of the final response's head, once received
     is_chunked: bool = False  # whether the body is in chunks
-    excess: tuple[FailureReason, str] | None = None  # why reading was stopped
 
     @property
     def received_bytes(self) -> int:
@@ -102,187 +57,235 @@ class Exchange(Struct):
             return self.body_bytes
         return max(self.body_bytes, self.wire_bytes - (self.head_bytes or 0))
 
-    def reset_counts(self) -> None:
-        """Restart counting for a new request on this connection."""
-        self.wire_bytes, self.interim_count, self.head_bytes, self.is_chunked = 0, 0, None, False
-
     def count_bytes(self, size: int) -> None:
-        """Count received bytes and check them against the limits."""
+        """Count received bytes. Raise FetchError if there are too many."""
         self.wire_bytes += size
         if self.head_bytes is not None:
             if self.wire_bytes - self.head_bytes > self.max_bytes:
-                self.excess = FailureReason.TOO_LARGE, BODY_DETAILS[FailureReason.TOO_LARGE]
+                raise FetchError(FailureReason.TOO_LARGE, BODY_DETAILS[FailureReason.TOO_LARGE])
         elif self.wire_bytes > MAX_HEADERS * MAX_HEADER_BYTES:
-            self.excess = FailureReason.GARBAGE, "the response head exceeds the size limit"
+            raise FetchError(FailureReason.GARBAGE, "the response head exceeds the size limit")
 
-    def note_head(self, message: RawResponseMessage) -> None:
-        """Note the head of a response, which may be an interim one."""
-        if 100 <= message.code <= 199 and message.code != 101:
-            self.interim_count += 1
-            if self.interim_count > MAX_INTERIM:
-                self.excess = FailureReason.GARBAGE, f"more than {MAX_INTERIM} interim responses"
+
+class ResponseHead:
+    """The status and the headers of a response. headers: in the order in which they were received."""
+
+    def __init__(self, status: int, raw_headers: list[tuple[bytes, bytes]]) -> None:
+        self.status = status
+        self.headers = [
+            (name.decode("utf-8", "surrogateescape"), value.strip(b" \t").decode("utf-8", "surrogateescape"))
+            for name, value in raw_headers
+        ]
+        self._first = {name.lower(): value for name, value in reversed(self.headers)}
+
+    def get(self, name: str) -> str | None:
+        """Return the value of the first header with a name, which must be in lower case."""
+        return self._first.get(name)
+
+    def get_all(self, name: str) -> list[str]:
+        """Return the values of all headers with a name, which must be in lower case."""
+        return [value for key, value in self.headers if key.lower() == name] if name in self._first else []
+
+    @property
+    def content_length(self) -> int | None:
+        """Return the Content-Length; None if there is none."""
+        value = self._first.get("content-length", "")
+        return int(value) if value.isdecimal() else None
+
+
+class HttpRequest(Struct, frozen=True):
+    """A request. headers: all except Host and Content-Length; the first of those with equal names is sent.
+
+    target: path and query.  host: the Host header.  first_bytes: how many bytes of the response's body are wanted, or
+    None for all; then a body above max_body_bytes is TOO_LARGE.
+    """
+
+    method: str
+    target: str
+    host: str
+    headers: list[tuple[str, str]]
+    body: bytes | None = None
+    first_bytes: int | None = None
+    max_body_bytes: int = 0
+
+    def serialize(self) -> bytes:
+        """Return the bytes to send. Raise ValueError if a part of the request would break it."""
+        lines = [f"{self.method} {self.target} HTTP/1.1", f"Host: {self.host}"]
+        names = {"host"}
+        for name, value in self.headers:
+            if (lower := name.lower()) not in names:
+                names.add(lower)
+                lines.append(f"{name}: {value}")
+        if self.body is not None:
+            lines.append(f"Content-Length: {len(self.body)}")
+        if any(map(_UNSAFE.search, lines)) or " " in self.target:
+            raise ValueError("the URL or a header contains a character that ends it")
+        return "\r\n".join([*lines, "", ""]).encode() + (self.body or b"")
+
+
+class _ResponseReader:
+    """The reader of one response, with the callbacks of httptools. What a callback raises ends the parsing.
+
+    head: of the final response, once received.  keeps_alive: whether the connection can be used again.
+    """
+
+    def __init__(self, request: HttpRequest, exchange: Exchange) -> None:
+        self._request, self._exchange = request, exchange
+        self.head: ResponseHead | None = None
+        self.is_complete = self.keeps_alive = False
+        self._status_text = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._parts: list[bytes] = []
+        self._parser = httptools.HttpResponseParser(self)
+        # As browsers, accept what many servers send: odd bytes in headers, and lines that end without CR.
+        self._parser.set_dangerous_leniencies(
+            lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
+        )
+
+    @property
+    def body(self) -> bytes:
+        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+
+    def feed(self, data: bytes) -> None:
+        """Read received bytes. Raise FetchError."""
+        self._exchange.count_bytes(len(data))
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserCallbackError as error:
+            if isinstance(error.__context__, FetchError):
+                raise error.__context__ from None
+            if not isinstance(error.__context__, _ResponseEnded):
+                raise
+            # The server may have sent more than the response.
+            self.keeps_alive &= self._request.method == "HEAD" and data.endswith((b"\r\n\r\n", b"\n\n"))
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            if not self.is_complete:
+                detail = str(error) or "the server sent no valid HTTP response"
+                raise FetchError(FailureReason.GARBAGE, detail) from error
+            self.keeps_alive = False
+
+    def feed_eof(self, error: Exception | None) -> None:
+        """End the response with the connection. Raise FetchError if it is not complete."""
+        self.keeps_alive = False
+        if self.head is None:
+            detail = f"the connection was lost ({error.strerror})" if isinstance(error, OSError) else ""
+            detail = detail or "the server closed the connection without a response"
+            raise FetchError(FailureReason.RESET, detail, is_silent=True)
+        if error is not None or self._exchange.is_chunked or self.head.content_length is not None:
+            raise FetchError(FailureReason.RESET, "the body ends early")
+        self.is_complete = True
+
+    def on_message_begin(self) -> None:
+        if self.is_complete:
+            raise _ResponseEnded
+
+    def on_status(self, text: bytes) -> None:
+        self._status_text += text
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if len(self._headers) >= MAX_HEADERS or len(name) + len(value) > MAX_HEADER_BYTES:
+            raise FetchError(FailureReason.GARBAGE, "the response has too many headers, or one that is too large")
+        self._headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        status, headers, self._headers = self._parser.get_status_code(), self._headers, []
+        if status == 101:
+            raise FetchError(FailureReason.GARBAGE, "the server switched protocols")
+        if 100 <= status <= 199:
+            self._status_text = b""
+            self._exchange.interim_count += 1
+            if self._exchange.interim_count > MAX_INTERIM:
+                raise FetchError(FailureReason.GARBAGE, f"more than {MAX_INTERIM} interim responses")
             return
-        headers = message.raw_headers
-        fields = sum(map(len, chain.from_iterable(headers))) + len(headers) * len(b": \r\n")
-        self.head_bytes = len(f"HTTP/1.1 {message.code} {message.reason}\r\n\r\n") + fields
-        self.is_chunked = message.chunked
+        self.head, self.keeps_alive = ResponseHead(status, headers), self._parser.should_keep_alive()
+        size = sum(map(len, chain.from_iterable(headers))) + len(headers) * len(b": \r\n")
+        self._exchange.head_bytes = len("HTTP/1.1 200 \r\n\r\n") + len(self._status_text) + size
+        self._exchange.is_chunked = "chunked" in (self.head.get("transfer-encoding") or "").lower()
+        if self._request.method == "HEAD":
+            self.is_complete = True
+            raise _ResponseEnded
+        declared, request = self.head.content_length or 0, self._request
+        if request.method == "GET" and request.first_bytes is None and declared > request.max_body_bytes:
+            raise FetchError(FailureReason.TOO_LARGE, f"the body has {declared} bytes")
+
+    def on_body(self, data: bytes) -> None:
+        exchange, first_bytes = self._exchange, self._request.first_bytes
+        exchange.body_bytes += len(data)
+        self._parts.append(data)
+        if first_bytes is None and exchange.body_bytes > self._request.max_body_bytes:
+            raise FetchError(FailureReason.TOO_LARGE, BODY_DETAILS[FailureReason.TOO_LARGE])
+        if first_bytes is not None and exchange.body_bytes >= first_bytes:
+            self.is_complete, self.keeps_alive = True, False
+            raise _ResponseEnded
+
+    def on_message_complete(self) -> None:
+        self.is_complete = self.head is not None  # else it was an interim response
 
 
-# A request runs in one task from fetch to socket, so a context variable can pass it through aiohttp.
-EXCHANGE: ContextVar[Exchange] = ContextVar("exchange")
+class _ResponseEnded(Exception):
+    """What the server sends after this is not wanted."""
 
 
-class SilentError(aiohttp.ClientError):
-    """The connection was lost before the whole head of a response was received."""
+class HttpConnection(asyncio.Protocol):
+    """A connection to a server. address: of the server, also if the connection is a tunnel through a proxy.
 
+    is_reusable: whether another request may be sent.
+    """
 
-class CountingProtocol(ResponseHandler):
-    """A protocol that counts received bytes and aborts the connection if they exceed a limit of the exchange."""
+    def __init__(self, address: str) -> None:
+        self.address, self.is_reusable = address, False
+        self._transport: asyncio.Transport | None = None
+        self._reader: _ResponseReader | None = None  # of the current request
+        self._response: asyncio.Future[tuple[ResponseHead, bytes]] | None = None  # to it
 
-    exchange: Exchange | None = None  # the current request
-    tunnel_address: str | None = None  # the address behind a tunnel
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport, self.is_reusable = cast("asyncio.Transport", transport), True
+
+    async def request(self, request: HttpRequest, sent: bytes, exchange: Exchange) -> tuple[ResponseHead, bytes]:
+        """Send a request and return the response. Raise FetchError if there is none; the connection is then closed.
+
+        sent: the serialized request.
+        """
+        assert self._transport is not None
+        loop = asyncio.get_running_loop()
+        exchange.began_at, exchange.address = loop.time(), self.address
+        exchange.wire_bytes, exchange.interim_count = 0, 0
+        self.is_reusable, self._reader, self._response = False, _ResponseReader(request, exchange), loop.create_future()
+        if self._transport.is_closing():
+            self.connection_lost(None)
+        self._transport.write(sent)
+        try:
+            return await self._response
+        finally:
+            self._reader = self._response = None
+            if not self.is_reusable:
+                self._transport.abort()
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._transport is not None:
+            self._transport.close()
 
     def data_received(self, data: bytes) -> None:
-        if self.exchange is not None:
-            self.exchange.count_bytes(len(data))
-        super().data_received(data)
-        if self.exchange is not None and self.exchange.excess is not None and self.transport is not None:
-            self.transport.abort()
+        self._read(lambda reader: reader.feed(data))
 
-    def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
-        if self.exchange is not None:
-            self.exchange.note_head(data[0])
-        super().feed_data(data, size)
+    def eof_received(self) -> None:
+        self.connection_lost(None)
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._read(lambda reader: reader.feed_eof(exc))
 
-class Connector(aiohttp.TCPConnector):
-    """A connector that connects directly or through a proxy.
-
-    find_refusal: returns why the current request must not get a tunnel to an address, or None.
-    """
-
-    def __init__(self, *, proxy: Proxy | None, find_refusal: Callable[[str], str | None], **options: Any) -> None:
-        super().__init__(**options)
-        self._proxy, self._find_refusal = proxy, find_refusal
-        self._factory = cast("partial[ResponseHandler]", partial(CountingProtocol, loop=asyncio.get_running_loop()))
-
-    async def connect(
-        self,
-        req: aiohttp.ClientRequest,
-        traces: list[Trace],
-        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - the client's own signature
-    ) -> Connection:
-        exchange = EXCHANGE.get()
-        exchange.is_new_connection = False
-        connection = await super().connect(req, traces, timeout)
-        transport = connection.transport
-        peer = transport.get_extra_info("peername") if transport is not None else None
-        exchange.address = str(peer[0]) if peer else None
-        if isinstance(connection.protocol, CountingProtocol) and connection.protocol.tunnel_address is not None:
-            exchange.address = connection.protocol.tunnel_address
-        if exchange.public_only and exchange.address is not None and not exchange.is_new_connection:
-            # The reused connection may have been opened for a request without this restriction.
-            reason = guard.find_refusal(exchange.address, allow_private=False)
-            if reason is not None:
-                connection.release()
-                exchange.forbidden_reason = f"{exchange.address} is {reason}"
-                raise guard.ForbiddenAddressError(exchange.forbidden_reason)
-        if isinstance(connection.protocol, CountingProtocol):
-            exchange.reset_counts()
-            connection.protocol.exchange = exchange
-        exchange.began_at = asyncio.get_running_loop().time()
-        return connection
-
-    async def _create_direct_connection(
-        self,
-        req: aiohttp.ClientRequest,
-        traces: list[Trace],
-        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - the client's own signature
-        *,
-        client_error: type[Exception] = aiohttp.ClientConnectorError,
-    ) -> tuple[asyncio.Transport, ResponseHandler]:
-        if self._proxy is None:
-            return await super()._create_direct_connection(req, traces, timeout, client_error=client_error)
-        address = await self._resolve_allowed(req)
-        tunnel = await self._open_tunnel(self._proxy, address, req.port or 80)
-        ssl_context = self._get_ssl_context(req)
-        name = (req.url.raw_host or "").rstrip(".") if ssl_context is not None else None
+    def _read(self, feed: Callable[[_ResponseReader], None]) -> None:
+        reader, response = self._reader, self._response
+        self.is_reusable = False
+        if reader is None or response is None or response.done():  # nobody asked for it
+            if self._transport is not None:
+                self._transport.abort()
+            return
         try:
-            transport, protocol = await asyncio.get_running_loop().create_connection(
-                self._factory, sock=tunnel, ssl=ssl_context, server_hostname=name
-            )
-        except ssl.CertificateError as error:
-            raise aiohttp.ClientConnectorCertificateError(req.connection_key, error) from error
-        except ssl.SSLError as error:
-            raise aiohttp.ClientConnectorSSLError(req.connection_key, error) from error
-        assert isinstance(protocol, CountingProtocol)
-        protocol.tunnel_address = address
-        return transport, protocol
-
-    async def _resolve_allowed(self, req: aiohttp.ClientRequest) -> str:
-        """Return the first allowed address of the host. Raise ClientConnectorDNSError or ForbiddenAddressError."""
-        exchange = EXCHANGE.get()
-        exchange.is_new_connection = True
-        assert req.url.raw_host is not None
-        try:
-            addresses = await self._resolve_host(req.url.raw_host, req.port or 80)
-        except OSError as error:
-            raise aiohttp.ClientConnectorDNSError(req.connection_key, error) from error
-        for each in addresses:
-            reason = self._find_refusal(each["host"])
-            if reason is None:
-                exchange.has_tried_address = True
-                return each["host"]
-            exchange.forbidden_reason = exchange.forbidden_reason or f"{each['host']} is {reason}"
-        raise guard.ForbiddenAddressError(exchange.forbidden_reason or "no address")
-
-    async def _open_tunnel(self, proxy: Proxy, address: str, port: int) -> socket.socket:
-        """Connect to an address through the proxy. The proxy itself may have a private address."""
-        try:
-            (first, *_) = await self._resolve_host(proxy.host, proxy.port)
-            family = socket.AF_INET6 if ":" in first["host"] else socket.AF_INET
-            info = (family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (first["host"], proxy.port))
-            sock = guard.open_socket(info, allow_private=True)
-        except OSError as error:
-            raise ProxyError(f"the proxy has no allowed address ({error.strerror or error})") from error
-        try:
-            sock.setblocking(False)  # noqa: FBT003 - the standard library's own signature
-            await asyncio.get_running_loop().sock_connect(sock, (first["host"], proxy.port))
-            await proxy.open_tunnel(sock, address, port)
-        except BaseException as error:
-            sock.close()
-            if isinstance(error, OSError):
-                raise ProxyError(f"the proxy cannot be reached ({error.strerror or error})") from error
-            raise
-        return sock
-
-
-async def retry_if_stale(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """Retry a request if the reused connection on which it was sent is lost before a response. Raise SilentError.
-
-    aiohttp's own retry also applies to new connections, so a server that drops them would get two requests.
-    """
-    exchange = EXCHANGE.get()
-    for _ in range(MAX_STALE_CONNECTIONS):
-        try:
-            return await handler(request)
-        except aiohttp.ClientConnectorError:
-            raise
-        except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-            broken = error
-            if exchange.is_new_connection or exchange.excess is not None or exchange.forbidden_reason is not None:
-                break
-    raise SilentError(str(broken)) from broken
-
-
-def build_ssl_context(*, ca_file: str = "", insecure: bool = False) -> ssl.SSLContext | None:
-    """Build an SSL context that trusts only the certificates of a file, or any if insecure; None if neither is set.
-
-    Raise OSError if the file cannot be read or contains no certificate (ssl.SSLError).
-    """
-    if insecure:
-        context = ssl.create_default_context()
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-        return context
-    return ssl.create_default_context(cafile=ca_file) if ca_file else None
+            feed(reader)
+        except FetchError as error:
+            response.set_exception(error)
+        if reader.is_complete and reader.head is not None and not response.done():
+            self.is_reusable = reader.keeps_alive
+            response.set_result((reader.head, reader.body))

@@ -4,15 +4,11 @@ The HTTP client is guarded where names are resolved and where sockets are create
 own sockets is guarded where sockets connect.
 """
 
-import asyncio
 import socket
 import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Any
-
-from aiohttp.abc import AbstractResolver, ResolveResult
 
 from crawler.core.http.addresses import is_private_address
 
@@ -91,34 +87,6 @@ def look_up(host: str) -> tuple[str, ...]:
     except UnicodeError as error:  # a label that the IDNA codec rejects
         raise socket.gaierror(socket.EAI_NONAME, "no such name") from error
     return tuple(dict.fromkeys(str(address[0]) for *_, address in infos))
-
-
-class Resolver(AbstractResolver):
-    """A resolver whose lookups run in `threads`, so that a slow name server does not delay other work."""
-
-    def __init__(self, threads: Executor, lookup: Lookup = look_up) -> None:
-        self._threads = threads
-        self._lookup = lookup
-
-    async def look_up_all(self, host: str) -> tuple[str, ...]:
-        """Return all addresses, allowed or not. Raise OSError if there are none."""
-        loop = asyncio.get_running_loop()
-        if addresses := await loop.run_in_executor(self._threads, self._lookup, host):
-            return tuple(addresses)
-        raise socket.gaierror(socket.EAI_NONAME, "no such name")
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        families = (socket.AF_INET, socket.AF_INET6) if family == socket.AF_UNSPEC else (family,)
-        return [
-            ResolveResult(hostname=host, host=address, port=port, family=kind, proto=0, flags=socket.AI_NUMERICHOST)
-            for address in await self.look_up_all(host)
-            if (kind := socket.AF_INET6 if ":" in address else socket.AF_INET) in families
-        ]
-
-    async def close(self) -> None:
-        """Do nothing: there is nothing to close."""
 
 
 def open_socket(info: AddressInfo, *, allow_private: bool) -> socket.socket:

@@ -8,12 +8,10 @@ import zlib
 from datetime import timedelta
 from urllib.parse import quote
 
-import aiohttp
-
 from crawler.core.http.response import FailureReason, Fetched, NotModified, Unreached, Validators
 from crawler.core.http.stored_headers import select_stored_headers
 from crawler.core.http.urls import Url, normalize_url
-from crawler.fetch.connection import Exchange, ProxyError, SilentError
+from crawler.fetch.connection import Exchange, ResponseHead
 
 _ASCII = "".join(map(chr, range(0x21, 0x7F)))
 
@@ -25,51 +23,48 @@ _GZIP = 16 + zlib.MAX_WBITS
 _UNSUPPORTED_ENCODINGS = frozenset({"br", "zstd", "compress", "x-compress", "dcb", "dcz"})  # known, but not accepted
 
 
-def build_fetched(response: aiohttp.ClientResponse, url: Url, body: bytes, exchange: Exchange) -> Fetched:
+def build_fetched(head: ResponseHead, url: Url, body: bytes, exchange: Exchange) -> Fetched:
     """Build the response to a request for this URL. body: after decompression."""
-    headers = response.headers
-    status = response.status
-    robots_tags = headers.getall("X-Robots-Tag", ())
-    printable = [(name, replace_unprintable(value)) for name, value in headers.items() if name.isprintable()]
+    status = head.status
+    robots_tags = head.get_all("x-robots-tag")
+    printable = [(name, replace_unprintable(value)) for name, value in head.headers if name.isprintable()]
     return Fetched(
         status=status if 100 <= status <= 599 else 500,  # RFC 9110, 15: an invalid status counts as a server error
         body=body,
         received_bytes=exchange.received_bytes,
         elapsed=_compute_elapsed(exchange),
-        content_type=replace_unprintable(headers.get("Content-Type", "")),
-        validators=_read_validators(response),
-        date=_read_header(response, "Date"),
-        location=_read_location(response, url) if 300 <= status <= 399 else None,
-        retry_after=_read_header(response, "Retry-After"),
+        content_type=replace_unprintable(head.get("content-type") or ""),
+        validators=_read_validators(head),
+        date=_read_header(head, "date"),
+        location=_read_location(head, url) if 300 <= status <= 399 else None,
+        retry_after=_read_header(head, "retry-after"),
         robots_tag=replace_unprintable(", ".join(robots_tags)) if robots_tags else None,
-        refresh=_read_header(response, "Refresh"),
+        refresh=_read_header(head, "refresh"),
         address=exchange.address,
-        declared_bytes=response.content_length,
+        declared_bytes=head.content_length,
         headers=select_stored_headers(printable),
     )
 
 
-def build_not_modified(
-    response: aiohttp.ClientResponse, exchange: Exchange, *, is_conditional: bool
-) -> NotModified | Unreached:
+def build_not_modified(head: ResponseHead, exchange: Exchange, *, is_conditional: bool) -> NotModified | Unreached:
     """Build a 304 response, or an Unreached (GARBAGE) if the request was not conditional (RFC 9110, 15.4.5)."""
     if not is_conditional:
         return build_unreached(FailureReason.GARBAGE, "status 304 for a request without validators", exchange)
     return NotModified(
         elapsed=_compute_elapsed(exchange),
-        validators=_read_validators(response),
-        date=_read_header(response, "Date"),
+        validators=_read_validators(head),
+        date=_read_header(head, "date"),
         address=exchange.address,
         received_bytes=exchange.received_bytes,
     )
 
 
-def _read_validators(response: aiohttp.ClientResponse) -> Validators:
-    return Validators(etag=_read_validator(response, "ETag"), last_modified=_read_validator(response, "Last-Modified"))
+def _read_validators(head: ResponseHead) -> Validators:
+    return Validators(etag=_read_validator(head, "etag"), last_modified=_read_validator(head, "last-modified"))
 
 
-def _read_validator(response: aiohttp.ClientResponse, name: str) -> str | None:
-    value = response.headers.get(name)
+def _read_validator(head: ResponseHead, name: str) -> str | None:
+    value = head.get(name)
     return value if value and can_be_sent(value) else None
 
 
@@ -78,13 +73,13 @@ def can_be_sent(value: str) -> bool:
     return value.isprintable() and len(value) <= 2048
 
 
-def _read_header(response: aiohttp.ClientResponse, name: str) -> str | None:
-    value = response.headers.get(name)
+def _read_header(head: ResponseHead, name: str) -> str | None:
+    value = head.get(name)
     return None if value is None else replace_unprintable(value)
 
 
-def _read_location(response: aiohttp.ClientResponse, url: Url) -> Url | None:
-    target = response.headers.get("Location")
+def _read_location(head: ResponseHead, url: Url) -> Url | None:
+    target = head.get("location")
     if target is None:
         return None
     # Bytes that are not ASCII are percent-encoded, even if they are no valid UTF-8, as in browsers.
@@ -93,37 +88,9 @@ def _read_location(response: aiohttp.ClientResponse, url: Url) -> Url | None:
     return normalize_url(target, base=url)
 
 
-# The first match counts, because the client's exceptions inherit from each other.
-_REASONS: tuple[tuple[type[Exception], FailureReason], ...] = (
-    (ProxyError, FailureReason.REFUSED),
-    (aiohttp.ClientConnectorDNSError, FailureReason.DNS),
-    (aiohttp.ClientSSLError, FailureReason.TLS),
-    (aiohttp.ClientConnectorError, FailureReason.REFUSED),
-    (aiohttp.ClientPayloadError, FailureReason.RESET),
-    (aiohttp.ClientConnectionError, FailureReason.RESET),
-    (SilentError, FailureReason.RESET),
-    (aiohttp.ClientError, FailureReason.GARBAGE),
-    (ValueError, FailureReason.GARBAGE),
-    (OSError, FailureReason.RESET),
-)
-
-
-def classify_error(error: Exception, exchange: Exchange) -> tuple[FailureReason, str]:
-    """Classify an exception of the client; return the reason and a line for users."""
-    if exchange.forbidden_reason and not exchange.has_tried_address:
-        return FailureReason.ADDRESS, exchange.forbidden_reason
-    reason = next(reason for kind, reason in _REASONS if isinstance(error, kind))
-    message = str(error) or type(error).__name__
-    if isinstance(error, aiohttp.ClientConnectorError):
-        message = error.os_error.strerror or message
-        if reason is FailureReason.REFUSED and isinstance(error.os_error, ConnectionResetError | BrokenPipeError):
-            reason = FailureReason.RESET  # in the middle of the TLS handshake
-    return reason, format_one_line(message)
-
-
 def build_unreached(reason: FailureReason, detail: str, exchange: Exchange) -> Unreached:
     """Build the value for a missing response. detail: a line for users."""
-    return Unreached(reason, _compute_elapsed(exchange), detail, exchange.received_bytes)
+    return Unreached(reason, _compute_elapsed(exchange), format_one_line(detail), exchange.received_bytes)
 
 
 def _compute_elapsed(exchange: Exchange) -> timedelta:

@@ -2,19 +2,20 @@
 
 import asyncio
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
 from typing import Self
 
-import aiohttp
 from msgspec import Struct
-from yarl import URL
 
+from crawler.core.http.response import FailureReason
 from crawler.fetch import guard
+from crawler.fetch.connection import Exchange, FetchError, HttpRequest
+from crawler.fetch.pool import ConnectionPool, split_url
 
-MAX_READ_BYTES = 4096  # of a response, which is read only to reuse the connection
+MAX_CONNECTIONS = 100
+MAX_READ_BYTES = 4096  # of a response's body, which is read only to reuse the connection
+MAX_RECEIVED_BYTES = 1 << 20  # with the framing of its chunks
 
 
 class PostResult(Struct, frozen=True):
@@ -41,64 +42,60 @@ class WebhookClient:
     user_agent: str
     allow_private: bool
     lookup: guard.Lookup = guard.look_up
-    _session: aiohttp.ClientSession | None = field(default=None, init=False)
+    _pool: ConnectionPool | None = field(default=None, init=False)
 
     async def __aenter__(self) -> Self:
-        self._threads = ThreadPoolExecutor(1, thread_name_prefix="lookup")
-        connector = aiohttp.TCPConnector(
-            resolver=guard.Resolver(self._threads, self.lookup),
-            keepalive_timeout=2,  # seconds: only for the next message of a burst
-            socket_factory=partial(guard.open_socket, allow_private=self.allow_private),
+        self._pool = ConnectionPool(
+            allow_private=self.allow_private,
+            limit=MAX_CONNECTIONS,
+            lookup=self.lookup,
+            keep_seconds=2,  # only for the next message of a burst
         )
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            headers={"User-Agent": self.user_agent},
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None),  # the caller's deadline is the only one
-        )
+        await self._pool.__aenter__()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        assert self._session is not None
-        await self._session.close()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+    async def __aexit__(self, *error: object) -> None:
+        assert self._pool is not None
+        await self._pool.__aexit__(*error)
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, deadline: timedelta) -> PostResult:
         """Send a body. Never raise because of a receiver, a network or a name.
 
         headers: in addition to the client's.  deadline: for everything, including the resolution of the host.
         """
-        assert self._session is not None, "use WebhookClient in `async with`"
+        assert self._pool is not None, "use WebhookClient in `async with`"
+        exchange = Exchange(asyncio.get_running_loop().time(), max_bytes=MAX_RECEIVED_BYTES)
         try:
+            server, authority, target = split_url(url)
+            sent = [*headers.items(), ("User-Agent", self.user_agent), ("Accept", "*/*")]
+            request = HttpRequest("POST", target, authority, sent, body, first_bytes=MAX_READ_BYTES)
             async with asyncio.timeout(deadline.total_seconds()):
-                target = URL(url, encoded=True)
-                async with self._session.post(target, data=body, headers=headers, allow_redirects=False) as response:
-                    await response.content.read(MAX_READ_BYTES)
+                head, _ = await self._pool.request(server, request, exchange)
         except TimeoutError:
             return PostResult(None, f"no response within {deadline.total_seconds():g} s")
-        except (aiohttp.ClientError, OSError, ValueError) as error:
+        except FetchError as error:
             return PostResult(None, _explain_error(error))
-        retry_after, date = (response.headers.get(name) for name in ("Retry-After", "Date"))
-        return PostResult(response.status, f"status {response.status}", retry_after=retry_after, date=date)
+        except OSError as error:
+            return PostResult(None, f"it cannot be reached ({error.strerror or type(error).__name__})")
+        except ValueError:
+            return PostResult(None, "its URL is invalid")
+        return PostResult(
+            head.status, f"status {head.status}", retry_after=head.get("retry-after"), date=head.get("date")
+        )
 
 
-def _explain_error(error: Exception) -> str:
-    """Explain a missing response without the client's messages, which contain the URL: it may be a secret."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, guard.ForbiddenAddressError):
-            return str(cause)
-        cause = cause.__cause__ or cause.__context__
-    match error:
-        case aiohttp.ClientConnectorDNSError():
+def _explain_error(error: FetchError) -> str:
+    """Explain a missing response without text of the receiver."""
+    match error.reason:
+        case FailureReason.ADDRESS:
+            return error.detail
+        case FailureReason.DNS:
             return "its host name has no address"
-        case aiohttp.ClientSSLError():
+        case FailureReason.TLS:
             return "its certificate is not trusted"
-        case aiohttp.InvalidURL() | ValueError():
-            return "its URL is invalid"
-        case aiohttp.ServerDisconnectedError():
+        case FailureReason.REFUSED:
+            return f"it cannot be reached ({error.detail})"
+        case FailureReason.RESET:
             return "it closed the connection without a response"
-        case OSError():
-            return f"it cannot be reached ({error.strerror or type(error).__name__})"
         case _:
-            return f"it sent no valid HTTP response ({type(error).__name__})"
+            return "it sent no valid HTTP response"

@@ -1,5 +1,6 @@
 """Formatting of domain settings, rules and crawl hours, and of changed settings."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +11,7 @@ from crawler.core.opic.order import Order
 from crawler.core.page.selectors import View
 from crawler.core.page_rules import PageRule
 from crawler.core.setting import SettingKind
+from crawler.core.tags import UNTAGGED_SETTINGS
 from crawler.format.values import format_bytes, format_count, format_share, format_span, format_when
 
 
@@ -62,10 +64,29 @@ def format_all_settings(domain_settings: DomainSettings) -> list[tuple[str, str]
     ]
 
 
-def format_changed_settings(before: DomainSettings, after: DomainSettings) -> list[str]:
-    """Format the settings that differ, each with its old and new value."""
-    pairs = zip(format_all_settings(before), format_all_settings(after), strict=True)
+def format_changes(before: Domain, after: Domain) -> list[str]:
+    """Format the settings of a domain that differ, each with its old and new value and the tag that it comes from."""
+    pairs = zip(format_sourced_settings(before), format_sourced_settings(after), strict=True)
     return [f"{label}: {was or 'default'} -> {now or 'default'}" for (label, was), (_, now) in pairs if was != now]
+
+
+def format_sourced_settings(domain: Domain) -> list[tuple[str, str]]:
+    """Format all settings of a domain with the label of each, and where a value comes from that is not the default."""
+    layers, sources = domain.layers, dict[str, str]()
+    for setting in SETTINGS:
+        tag = layers.find_tag(setting.name)
+        is_own = setting.name in domain.own and setting.name not in UNTAGGED_SETTINGS
+        sources[setting.label] = f" (tag {tag})" if tag else " (own)" if is_own else ""
+    formatted = format_all_settings(domain.settings)
+    return [
+        (label, f"{text or 'default'}{where}" if (where := sources.get(label)) else text) for label, text in formatted
+    ]
+
+
+def format_values(values: Mapping[str, Any]) -> list[str]:
+    """Format the settings of a tag, each with its label."""
+    known = [setting for setting in SETTINGS if setting.name in values]
+    return [f"{each.label}: {format_setting(each.name, values[each.name]) or values[each.name]}" for each in known]
 
 
 def format_rule(rule: PageRule) -> str:

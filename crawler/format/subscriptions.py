@@ -15,7 +15,8 @@ def format_selection(subscription: Subscription, *, with_kinds: bool = True) -> 
     options = subscription.options
     is_default = options.condition is not None or options.kinds == NEWS
     kinds = "" if is_default or not with_kinds else ", ".join(sorted(options.kinds))
-    where = options.page or (options.prefix and f"{options.prefix}*") or subscription.domain or "all domains"
+    domains = f"domains with the tag {options.tag}" if options.tag else "all domains"
+    where = options.page or (options.prefix and f"{options.prefix}*") or subscription.domain or domains
     where = f"{where} {options.pattern}" if options.pattern else where
     share = f"at least {format_share(options.min_magnitude)} of the page" if options.min_magnitude is not None else ""
     digest = f"digest {options.digest}" if options.digest else ""

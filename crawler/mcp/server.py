@@ -124,17 +124,19 @@ class Tools:
             "next_offset": end if end < len(content.content) else None,
         }
 
-    async def changes(self, what: str | None = None, days: float = 7, after: int = 0, limit: int = 20) -> Result:
+    async def changes(
+        self, what: str | None = None, days: float = 7, after: int = 0, limit: int = 20, tag: str | None = None
+    ) -> Result:
         """List changes of pages in the order in which they were found, with the blocks of text that differ.
 
         what: a domain, a page URL, or a URL prefix; all domains if omitted.  days: how many days back to list
-        changes.  after: the cursor, which is `next` of the previous result.  limit: at most 50 changes. Each change has
-        at most five blocks.
+        changes.  after: the cursor, which is `next` of the previous result.  limit: at most 50 changes.  tag: only
+        changes of domains with this tag. Each change has at most five blocks.
         """
         since = datetime.now(UTC) - timedelta(days=min(max(days, 0.0), 36_500.0))
         max_count, items = _clamp(limit, MAX_CHANGES), list[FeedItem]()
         end = await self.app.cursor()
-        async for item in self.app.changes(what, after=after, since=since, kinds=LISTED_KINDS):
+        async for item in self.app.changes(what, after=after, since=since, kinds=LISTED_KINDS, tag=tag):
             items.append(item)
             if len(items) >= max_count:
                 break
@@ -142,14 +144,15 @@ class Tools:
         cursor = last if len(items) >= max_count else max(last, end)
         return {"changes": [_describe_change(each) for each in items], "next": cursor}
 
-    async def freshness(self, domain: str | None = None) -> list[dict[str, Any]]:
+    async def freshness(self, domain: str | None = None, tag: str | None = None) -> list[dict[str, Any]]:
         """Report how fresh the copy of a domain is: the estimated share of current pages, weighted by importance.
 
         domain: for example docs.example.com; if omitted, the first 50 domains and the number of other domains.
+        tag: only domains with this tag.
         """
         if domain is not None:
             return [_describe_freshness(each) for each in await self.app.freshness(domain)]
-        names = sorted(each.authority for each in await self.app.domains())
+        names = sorted(each.authority for each in await self.app.domains(tag=tag))
         reports = [each for name in names[:MAX_DOMAINS] for each in await self.app.freshness(name)]
         more = [{"domains_left_out": len(names) - MAX_DOMAINS}] if len(names) > MAX_DOMAINS else []
         return [*map(_describe_freshness, reports), *more]

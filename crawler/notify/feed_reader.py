@@ -89,7 +89,9 @@ async def queue_notifications(
     batch_size = CONDITION_BATCH_SIZE if options.condition is not None else BATCH_SIZE
     while position < end and subscription.waiting + queued < MAX_WAITING and may_continue():
         until = min(position + batch_size, end)
-        change_filter = ChangeFilter(domain_id=options.domain_id, kinds=options.kinds, after=position, until=until)
+        change_filter = ChangeFilter(
+            domain_id=options.domain_id, tag=options.tag, kinds=options.kinds, after=position, until=until
+        )
         items = await report.read_feed(checker.db, change_filter, max_count=BATCH_SIZE, with_blocks=True)
         built = [await _build_notification(options, item, checker, now=now) for item in items]
         notifications = [each for each in built if each is not None]

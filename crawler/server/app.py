@@ -15,7 +15,16 @@ from crawler.app.running.serving import LOGIN_PATH, trim_memory
 from crawler.errors import BadInput, CrawlerError, StoreUnavailable
 from crawler.server.access import SESSION_LIFETIME, require_authentication
 from crawler.server.api import API_PATH, ApiOnDemand
-from crawler.server.ui import actions, change_pages, domain_pages, notification_pages, overview_pages, render, url_pages
+from crawler.server.ui import (
+    actions,
+    change_pages,
+    domain_pages,
+    notification_pages,
+    overview_pages,
+    render,
+    tag_pages,
+    url_pages,
+)
 from crawler.server.ui.templating import read_style
 from crawler.server.ui.web import PageHandler, PageServer, build_action_handler, redirect, respond_html
 
@@ -35,6 +44,7 @@ PAGES = {
     "/system": overview_pages.show_system,
     FEED_PATH: change_pages.show_feed,
     **notification_pages.PAGES,
+    **tag_pages.PAGES,
 }
 FORMS = {
     "/try": url_pages.try_url,
@@ -42,6 +52,7 @@ FORMS = {
     "/domains/set": domain_pages.save_settings,
     "/rules/new": domain_pages.add_rule,
     **notification_pages.FORMS,
+    **tag_pages.FORMS,
 }
 
 
@@ -50,9 +61,8 @@ def build_application(server: PageServer) -> ASGIApp:
     pages = {path: partial(handler, server) for path, handler in PAGES.items()}
     pages |= {LOGIN_PATH: partial(log_in, server)}
     forms: dict[str, PageHandler] = {path: partial(handler, server) for path, handler in FORMS.items()}
-    forms |= {
-        path: build_action_handler(server, act) for path, act in (actions.FORMS | notification_pages.ACTIONS).items()
-    }
+    all_actions = actions.FORMS | notification_pages.ACTIONS | tag_pages.ACTIONS
+    forms |= {path: build_action_handler(server, act) for path, act in all_actions.items()}
     api = ApiOnDemand(server.db, server.home_folder, now=server.now, request_index=server.index.request_sync)
     handlers: dict[Any, Any] = {
         BadInput: build_error_handler(server, "Invalid request", 400),

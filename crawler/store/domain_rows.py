@@ -10,12 +10,13 @@ from msgspec.structs import asdict
 from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain, RobotsCopy
-from crawler.core.domain_settings import SETTINGS, DomainSettings, get_value, replace_values
+from crawler.core.domain_settings import BY_NAME, SETTINGS, DomainSettings, get_value, replace_values
 from crawler.core.freshness.signals import ChangeSignal
 from crawler.core.http.urls import Authority, Url
 from crawler.core.page.selectors import View
 from crawler.core.page_rules import PageRule
 from crawler.core.setting import Setting, SettingKind
+from crawler.core.tags import Tag
 from crawler.errors import BadInput
 from crawler.store.database import Connection
 from crawler.store.rows import (
@@ -31,8 +32,11 @@ from crawler.store.rows import (
 
 SETTING_COLUMNS = [setting.column for setting in SETTINGS]
 DOMAIN_COLUMNS = f"""
-    d.id, d.authority, d.scheme, d.state, d.registered_at, {", ".join(f"d.{column}" for column in SETTING_COLUMNS)},
+    d.id, d.authority, d.scheme, d.state, d.registered_at, d.own_settings,
+    {", ".join(f"d.{column}" for column in SETTING_COLUMNS)},
     ARRAY(SELECT a.authority FROM domain_alias a WHERE a.domain_id = d.id) AS aliases,
+    ARRAY(SELECT to_jsonb(t) FROM domain_tag g JOIN tag t ON t.name = g.tag WHERE g.domain_id = d.id ORDER BY t.name)
+        AS tags,
     ARRAY(SELECT to_jsonb(r) FROM rule r WHERE r.domain_id = d.id ORDER BY r.no) AS rules,
     (SELECT s.addresses FROM domain_state s WHERE s.domain_id = d.id) AS addresses
 """  # noqa: S608  only our own columns are inserted
@@ -86,24 +90,34 @@ def build_domain(row: dict[str, Any]) -> Domain:
         registered_at=row["registered_at"],
         settings=replace_values(
             DomainSettings(rules=tuple(map(_build_rule, row["rules"]))),
-            {setting.name: _decode_column(setting, row[setting.column]) for setting in SETTINGS},
+            {setting.name: decode_setting(setting, row[setting.column]) for setting in SETTINGS},
         ),
         addresses=tuple(row["addresses"] or ()),
+        own=frozenset(row["own_settings"]) & BY_NAME.keys(),
+        tags=tuple(build_tag(**tag) for tag in row["tags"]),
     )
+
+
+def build_tag(name: str, settings: dict[str, Any]) -> Tag:
+    """Return the tag of a row. Settings of a later version of recrawl are skipped."""
+    known = [each for each in SETTINGS if each.column in settings]
+    return Tag(name, {each.name: decode_setting(each, settings[each.column]) for each in known})
 
 
 def build_setting_params(domain_settings: DomainSettings) -> dict[str, Any]:
     """Return the column values of a domain's settings."""
-    return {setting.column: _encode_column(setting, get_value(domain_settings, setting)) for setting in SETTINGS}
+    return {setting.column: encode_setting(setting, get_value(domain_settings, setting)) for setting in SETTINGS}
 
 
-def _decode_column(setting: Setting, stored: Any) -> Any:
+def decode_setting(setting: Setting, stored: Any) -> Any:
+    """Return the value of a setting from its column, or from JSON in the form of the column."""
     if setting.kind in {SettingKind.DELAY, SettingKind.SPAN}:
         return _decode_span(stored)
     return tuple(stored) if setting.kind is SettingKind.TEXTS else stored
 
 
-def _encode_column(setting: Setting, value: Any) -> Any:
+def encode_setting(setting: Setting, value: Any) -> Any:
+    """Return the value of a setting in the form of its column."""
     if isinstance(value, timedelta):
         return value.total_seconds()
     kind = setting.kind

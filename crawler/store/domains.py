@@ -1,20 +1,21 @@
 """Registration, settings, status and removal of domains. Changes of pages are only requested from the lease holder."""
 
-import dataclasses
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
 from msgspec import Struct
+from msgspec.structs import replace
 from psycopg.rows import scalar_row
 from psycopg.types.json import Jsonb
 
 from crawler.core.domain import Domain, DomainStatus
-from crawler.core.domain_settings import DomainSettings, has_same_reading, has_same_weighing
+from crawler.core.domain_settings import BY_NAME, DomainSettings
 from crawler.core.freshness.estimates import PRIOR, RateEstimate
 from crawler.core.freshness.prior import ALL_KINDS, OTHER_TEMPLATES, KindPrior, classify_site
 from crawler.core.freshness.signals import ChangeSignal
 from crawler.core.http.urls import Authority, Url
 from crawler.core.opic.opic import TOTAL_CASH, Pool
+from crawler.core.tags import LayeredSettings, list_own_values
 from crawler.errors import BadInput, Conflict, NotFound
 from crawler.store.database import Connection, Database
 from crawler.store.domain_rows import (
@@ -23,12 +24,12 @@ from crawler.store.domain_rows import (
     build_domain,
     build_setting_params,
     find_domains,
-    post_reprice,
     post_signals,
     post_to_inbox,
     read_domain,
     replace_rules,
 )
+from crawler.store.domain_settings import change_settings, check_settings, merge_layers, update_settings
 from crawler.store.rows import (
     build_placeholders,
     build_unnest,
@@ -40,10 +41,13 @@ from crawler.store.rows import (
     fetch_value,
     split_into_columns,
 )
+from crawler.store.tags import ADD_TAGS, lock_tags
+
+__all__ = ["change_settings", "update_settings"]  # beside what is defined here
 
 INSERT = f"""
-    INSERT INTO domain (authority, scheme, registered_at, {", ".join(SETTING_COLUMNS)})
-    VALUES (%(authority)s, %(scheme)s, %(at)s, {build_placeholders(SETTING_COLUMNS)}) RETURNING id
+    INSERT INTO domain (authority, scheme, registered_at, own_settings, {", ".join(SETTING_COLUMNS)})
+    VALUES (%(authority)s, %(scheme)s, %(at)s, %(own)s, {build_placeholders(SETTING_COLUMNS)}) RETURNING id
 """  # noqa: S608  likewise
 INSERT_STATE = """
     INSERT INTO domain_state (domain_id, total_cash, dormant, wake_at, addresses, next_request_at, window_passes)
@@ -52,8 +56,6 @@ INSERT_STATE = """
 INSERT_POOLS = "INSERT INTO pool (domain_id, pool) SELECT %s, unnest(%s::smallint[])"
 INSERT_PRIOR = "INSERT INTO prior (domain_id, no, template, a, b) VALUES (%s, 0, %s, %s, %s)"
 INSERT_ALIASES = "INSERT INTO domain_alias (authority, domain_id) SELECT unnest(%s::text[]), %s"
-SET_COLUMNS = ", ".join(f"{column} = %({column})s" for column in SETTING_COLUMNS)
-UPDATE = f"UPDATE domain SET {SET_COLUMNS} WHERE id = %(id)s"  # noqa: S608  likewise
 DOMAIN_STATUS = """
     SELECT d.state = 'paused', CASE WHEN s.leased_until > clock_timestamp() THEN s.holder END,
            CASE WHEN s.leased_until > clock_timestamp() THEN s.leased_until END,
@@ -107,8 +109,6 @@ DOMAIN_LIST = f"""
 DELAY_NEXT_REQUEST = """
     UPDATE domain_state SET next_request_at = greatest(next_request_at, clock_timestamp() + %s) WHERE domain_id = %s
 """
-# New crawl hours and budgets may allow an earlier crawl than those at the last release of the lease.
-WAKE = "UPDATE domain_state SET closed_from = NULL, opens_at = NULL, wake_at = least(wake_at, %s) WHERE domain_id = %s"
 WAKE_PACED = """
     UPDATE domain_state SET wake_at = least(wake_at, %(at)s) WHERE domain_id = ANY(%(ids)s) AND paced_until > %(at)s
 """
@@ -183,11 +183,13 @@ async def register(
     scheme: str,
     aliases: Collection[Authority] = (),
     addresses: Collection[str] = (),
-    domain_settings: DomainSettings,
+    domain_settings: DomainSettings | LayeredSettings,
     delay: timedelta = timedelta(0),
     at: datetime,
 ) -> Domain:
     """Register a domain: all cash of its OPIC economy is dormant, and its seeds are in the inbox.
+
+    domain_settings: its own settings, or those with its tags, which are read again.
 
     The prior of its pages is that of `read_kind_prior`.
     addresses: the network addresses of its name, for which a claim takes slots.  delay: real time until the next
@@ -195,13 +197,20 @@ async def register(
     Raise BadInput if the authority or one of the aliases is registered already, or if a pattern or text of the settings
     is invalid.
     """
-    _raise_first(domain_settings.problems)
+    if isinstance(domain_settings, LayeredSettings):
+        layers = domain_settings
+    else:
+        layers = LayeredSettings(list_own_values(domain_settings))
     async with db.transaction() as connection:
+        layers = replace(layers, tags=await lock_tags(connection, [tag.name for tag in layers.tags]))
+        domain_settings = merge_layers(layers)
+        check_settings(domain_settings)
         # Until the end of the transaction, no other registration can take one of the names.
         await connection.execute("LOCK TABLE domain IN SHARE ROW EXCLUSIVE MODE")
         for existing in await find_domains(connection, IS_NAMED, {"names": [authority, *aliases]}):
             raise build_already_registered_error(existing)
         values = build_setting_params(domain_settings) | {"authority": authority, "scheme": scheme, "at": at}
+        values["own"] = sorted(layers.own.keys() & BY_NAME.keys())
         domain_id = await fetch_value(connection, INSERT, values)
         window = domain_settings.importance_window
         state = (domain_id, TOTAL_CASH, TOTAL_CASH, at, sorted(addresses), delay or None, window)
@@ -210,17 +219,13 @@ async def register(
         await connection.execute(INSERT_POOLS, (domain_id, [pool.value for pool in Pool]))
         await connection.execute(INSERT_PRIOR, (domain_id, OTHER_TEMPLATES, prior.a, prior.b))
         await connection.execute(INSERT_ALIASES, ([alias for alias in aliases if alias != authority], domain_id))
+        await connection.execute(ADD_TAGS, ([tag.name for tag in layers.tags], domain_id))
         await replace_rules(connection, domain_id, domain_settings.rules)
         seeds = dict.fromkeys([f"{scheme}://{authority}/", *domain_settings.seeds])
         await post_to_inbox(connection, domain_id, "seed", {"urls": list(seeds)}, at=at)
         domain = await read_domain(connection, domain_id)
         assert domain is not None
         return domain
-
-
-def _raise_first(problems: Collection[str]) -> None:
-    if problems:
-        raise BadInput(next(iter(problems)))
 
 
 async def delay_next_request(db: Database, domain: Domain, *, delay: timedelta) -> None:
@@ -255,38 +260,6 @@ async def list_domains(db: Database) -> list[DomainSummary]:
     rows = await fetch_dicts(db, DOMAIN_LIST)
     field_names = [name for name in DomainSummary.__struct_fields__ if name != "domain"]
     return [DomainSummary(domain=build_domain(row), **{name: row[name] for name in field_names}) for row in rows]
-
-
-async def change_settings(db: Database, domain: Domain, domain_settings: DomainSettings, *, at: datetime) -> Domain:
-    """Change the settings of a domain, put new seeds into the inbox and wake the domain.
-
-    Some settings, such as those of the scope, require a full recrawl of all pages: unchanged pages may have links that
-    were out of scope when they were last parsed. See crawler/core/domain_settings.py. Raise BadInput if a new pattern
-    or text is invalid; an existing one may stay.
-    """
-    _raise_first(set(domain_settings.problems) - set(domain.settings.problems))
-    async with db.transaction() as connection:
-        if domain.settings.rules != domain_settings.rules:
-            # First, because it locks the row in domain_state, as every transaction does before other rows of a domain.
-            await replace_rules(connection, domain.id, domain_settings.rules)
-        await connection.execute(WAKE, (at, domain.id))  # locks the same row
-        await connection.execute(UPDATE, build_setting_params(domain_settings) | {"id": domain.id})
-        new_seeds = [seed for seed in domain_settings.seeds if seed not in domain.settings.seeds]
-        if new_seeds:
-            await post_to_inbox(connection, domain.id, "seed", {"urls": new_seeds}, at=at)
-        before = domain.settings
-        if not has_same_reading(before, domain_settings):
-            await post_to_inbox(connection, domain.id, "refresh", {"prefix": domain.root, "full": True}, at=at)
-        if before.ordering != domain_settings.ordering:
-            keeps_places = before.ordering.order is domain_settings.ordering.order
-            await post_to_inbox(connection, domain.id, "reorder", {"keeps_places": keeps_places}, at=at)
-        if before.importance_window != domain_settings.importance_window:
-            await post_to_inbox(connection, domain.id, "window", {"passes": domain_settings.importance_window}, at=at)
-        limits = {(each.budget_per_day, each.bytes_per_day) for each in (before, domain_settings)}
-        # A row in the inbox keeps the domain awake until it is applied.
-        if len(limits) > 1 or not has_same_weighing(before, domain_settings):
-            await post_reprice(connection, domain.id, at=at)
-        return dataclasses.replace(domain, settings=domain_settings)
 
 
 async def set_paused(db: Database, domain: Domain, *, paused: bool) -> None:

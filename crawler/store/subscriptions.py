@@ -80,7 +80,7 @@ class SubscriptionOptions(Struct, frozen=True):
 
     target: a URL, a command or a reference to one (crawler/notify/target.py).  secret: a reference to the key that
     signs messages; empty for none.  signature: for a command, the signature of the local user who set it.
-    domain_id, pattern, page, prefix: the pages to watch, where page and prefix are URLs; None and empty for all.
+    domain_id, tag, pattern, page, prefix: the pages to watch, where page and prefix are URLs; None and empty for all.
     min_magnitude: the least magnitude of a change, 0 to 1; changes of unknown magnitude are notified, too.
     place: a selector of the part of the page to watch; empty for the whole page.
     condition: notify when it becomes true; None for every change.
@@ -93,6 +93,7 @@ class SubscriptionOptions(Struct, frozen=True):
     signature: str = ""
     allow_private: bool = False
     domain_id: int | None = None
+    tag: str | None = None
     pattern: str = ""
     page: str = ""
     prefix: str = ""

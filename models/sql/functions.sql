@@ -23,7 +23,9 @@ passes: column window_passes of domain_state.';
 
 CREATE FUNCTION visit_importance(importance float8, is_new bool, announces float8, first_visits float8, novelty float8)
 RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT CASE WHEN is_new THEN importance * (novelty + 1) / (first_visits + 1) ELSE importance + announces END
+    -- Each argument that is expensive is used once: only then does Postgres inline it.
+    SELECT importance * CASE WHEN is_new THEN novelty + 1 ELSE 1 END / CASE WHEN is_new THEN first_visits + 1 ELSE 1 END
+         + CASE WHEN is_new THEN 0 ELSE announces END
 $$;
 COMMENT ON FUNCTION visit_importance IS
     'Return the importance of a visit to a page: the importance of the page plus the new pages that it announces.
@@ -44,11 +46,13 @@ prior.b + page.rate_b. calibration: the changes that visits found, relative to t
 
 CREATE FUNCTION activity_ahead(at timestamptz[], ahead float8[], since timestamptz)
 RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    -- Without a sub-select: only then does Postgres inline it. The number of the day is width_bucket(since, at).
     SELECT CASE WHEN since IS NULL OR cardinality(at) = 0 OR since >= at[cardinality(at)] THEN 0
                 WHEN since <= at[1] THEN ahead[cardinality(at)] - ahead[1]
-                ELSE (SELECT ahead[cardinality(at)] - ahead[n] - (ahead[n + 1] - ahead[n])
-                             * date_part('epoch', since - at[n]) / date_part('epoch', at[n + 1] - at[n])
-                        FROM width_bucket(since, at) n) END
+                ELSE ahead[cardinality(at)] - ahead[width_bucket(since, at)]
+                     - (ahead[width_bucket(since, at) + 1] - ahead[width_bucket(since, at)])
+                     * date_part('epoch', since - at[width_bucket(since, at)])
+                     / date_part('epoch', at[width_bucket(since, at) + 1] - at[width_bucket(since, at)]) END
 $$;
 COMMENT ON FUNCTION activity_ahead IS
     'Return by how many days the site activity has run ahead of the calendar since a time; negative if it lags behind.
@@ -101,6 +105,17 @@ RETURNS INTEGER LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
 $$;
 COMMENT ON FUNCTION distance_bits IS
     'Return the Hamming distance of two 64-bit fingerprints: 0 for equal main texts, about 32 for unrelated ones.';
+
+CREATE FUNCTION version_content(text text, content text, content_ranges int[]) RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE AS $$
+SELECT CASE WHEN content IS NOT NULL OR content_ranges = '{}' THEN coalesce(content, text)
+            ELSE (SELECT convert_from(string_agg(substring(x.bytes FROM content_ranges[n] + 1
+                                                           FOR content_ranges[n + 1] - content_ranges[n]),
+                                                 ''::bytea ORDER BY n), 'UTF8')
+                    FROM (SELECT convert_to(text, 'UTF8') AS bytes OFFSET 0) x,
+                         generate_series(1, cardinality(content_ranges), 2) n) END $$;
+COMMENT ON FUNCTION version_content IS
+    'Return what a reader would call the page. text, content, content_ranges: columns of snapshot.';
 
 CREATE FUNCTION page_category(state text, version int, list_kind text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$

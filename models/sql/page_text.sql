@@ -9,7 +9,7 @@ SELECT d.id AS domain_id,
        v.title,
        v.language,
        v.content_type,
-       coalesce(v.content, v.text) AS content,
+       version_content(v.text, v.content, v.content_ranges) AS content,
        v.confidence,
        v.text,
        v.meta AS metadata

@@ -22,7 +22,8 @@ SELECT d.id AS domain_id,
        CASE WHEN s.leased_until > clock_timestamp() THEN s.holder END AS holder,
        n.counted_at,
        coalesce(n.dead_links, 0) AS dead_links,
-       coalesce(n.pages_withheld, 0) AS pages_withheld
+       coalesce(n.pages_withheld, 0) AS pages_withheld,
+       ARRAY(SELECT g.tag FROM domain_tag g WHERE g.domain_id = d.id ORDER BY g.tag) AS tags
   FROM domain d
   JOIN domain_state s ON s.domain_id = d.id
   LEFT JOIN domain_plan l ON l.domain_id = d.id
@@ -76,3 +77,4 @@ COMMENT ON COLUMN report_domain.counted_at IS
 COMMENT ON COLUMN report_domain.dead_links IS 'URLs that do not exist and never were a page';
 COMMENT ON COLUMN report_domain.pages_withheld IS
     'pages whose new content is withheld as a possible soft error, for at most two days';
+COMMENT ON COLUMN report_domain.tags IS 'names of its tags, in alphabetical order';

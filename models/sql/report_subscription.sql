@@ -3,6 +3,7 @@ SELECT s.id AS subscription,
        s.target,
        s.domain_id,
        d.authority AS domain,
+       s.tag,
        s.created_at,
        s.paused_at,
        s.quiet,
@@ -33,6 +34,7 @@ COMMENT ON COLUMN report_subscription.target IS
     'where messages are sent: a URL, a command, or a reference to a secret with the URL';
 COMMENT ON COLUMN report_subscription.domain_id IS 'number of the domain; null for all domains';
 COMMENT ON COLUMN report_subscription.domain IS 'name of the domain; null for all domains';
+COMMENT ON COLUMN report_subscription.tag IS 'tag of the domains; null for all domains, or for one';
 COMMENT ON COLUMN report_subscription.created_at IS
     'when the subscription was created; earlier changes are not notified';
 COMMENT ON COLUMN report_subscription.paused_at IS 'when the user paused the subscription; null if it is not paused';

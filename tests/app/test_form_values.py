@@ -13,6 +13,7 @@ CASES = [
     ("latency_factor", 0.1 + 0.2, "0.3"),
     ("weight", 123_456.75, "123456.75"),
     ("target_freshness", 0.9995, "99.95%"),
+    ("target_freshness", 1e-7, "1e-05%"),
     ("bytes_per_day", 1500, "1500"),
     ("bytes_per_day", 0, "0"),
     ("bytes_per_day", 500_000_000, "500MB"),

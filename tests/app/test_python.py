@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from math import nan
 from pathlib import Path
 from threading import Thread
 
@@ -137,6 +138,16 @@ def test_domains_rules_and_subscriptions_are_managed(database_url: str, orchard:
         app.crawl(domain.authority)
         name = domain.authority
         assert app.set(name, budget_per_day=50, exclude=("/old/",)).settings.budget_per_day == 50
+        assert app.set(name, target_freshness=1e-05).settings.target_freshness == 1e-05
+        for values in (
+            {"weight": nan},
+            {"budget_per_day": -1},
+            {"delay": timedelta(-1)},
+            {"include": "/a"},
+            {"cookies": 1},
+        ):
+            with pytest.raises(BadInput, match=f"^{next(iter(values))}: "):
+                app.set(name, **values)
         assert app.set(name, unset=["budget_per_day"]).settings.budget_per_day is None
         assert app.add_rule(name, PageRule("/pears", weight=5)).settings.rules[0].weight == 5
         assert app.remove_rule(name, "/pears").settings.rules == ()
@@ -278,4 +289,4 @@ def test_importing_it_takes_nothing_that_opening_does_not_need() -> None:
         "import sys; from crawler.app import open_app; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ)
-    assert not {"aiohttp", "lxml", "prefect", "sqlalchemy", "alembic", "rich", "starlette"} & set(done.stdout.split())
+    assert not {"httptools", "lxml", "prefect", "sqlalchemy", "alembic", "rich", "starlette"} & set(done.stdout.split())

@@ -4,14 +4,15 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from crawler.app.registration import DomainCandidate, parse_candidate, probe_domain, register_candidate
 from crawler.app.root_probe import RootProbe
 from crawler.core.budget.ledger import SharedBudget
-from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Authority, Url
+from crawler.core.tags import LayeredSettings
 from crawler.errors import BadInput
 from crawler.fetch import Http
 from crawler.store import claim, domains
@@ -189,7 +190,7 @@ async def test_a_long_crawl_delay_is_kept_before_the_root_and_in_the_first_lease
     server.says("/robots.txt", answer(b"User-agent: *\nCrawl-delay: 3600"))
 
     found = await ask(f"http://example.test:{server.port}")
-    domain = await register_candidate(db, found, DomainSettings(), delay=timedelta(seconds=1), at=START)
+    domain = await register_candidate(db, found, LayeredSettings(), delay=timedelta(seconds=1), at=START)
     status = await domains.read_status(db, domain, at=START)
 
     assert paths(server) == ["/robots.txt"]
@@ -307,7 +308,7 @@ async def test_what_was_found_is_kept(db: Database) -> None:
         addresses=("192.0.2.1",),
         seeds=(Url("https://www.example.test/a"),),
     )
-    domain_settings = DomainSettings(seeds=(Url("http://example.test/b"),))
+    domain_settings = LayeredSettings({"seeds": (Url("http://example.test/b"),)})
 
     domain = await register_candidate(db, found, domain_settings, delay=DELAY, at=START)
 
@@ -319,18 +320,18 @@ async def test_what_was_found_is_kept(db: Database) -> None:
 
 
 @pytest.mark.parametrize(
-    ("domain_settings", "complaint"),
+    ("values", "complaint"),
     [
-        (DomainSettings(seeds=(Url("http://other.test/"),)), "is not a page of example.test"),
-        (DomainSettings(seeds=(Url("http://example.test/a.pdf"),), exclude=("*.pdf$",)), "out of scope"),
-        (DomainSettings(include=("docs",)), "must begin with"),
-        (DomainSettings(exclude=("re:(",)), "not a regular expression"),
+        ({"seeds": (Url("http://other.test/"),)}, "is not a page of example.test"),
+        ({"seeds": (Url("http://example.test/a.pdf"),), "exclude": ("*.pdf$",)}, "out of scope"),
+        ({"include": ("docs",)}, "must begin with"),
+        ({"exclude": ("re:(",)}, "not a regular expression"),
     ],
 )
-async def test_invalid_settings_register_nothing(db: Database, domain_settings: DomainSettings, complaint: str) -> None:
+async def test_invalid_settings_register_nothing(db: Database, values: dict[str, Any], complaint: str) -> None:
     with pytest.raises(BadInput, match=complaint):
         await register_candidate(
-            db, DomainCandidate(Authority("example.test"), "http"), domain_settings, delay=DELAY, at=START
+            db, DomainCandidate(Authority("example.test"), "http"), LayeredSettings(values), delay=DELAY, at=START
         )
 
     assert await domains.list_domains(db) == []
@@ -340,7 +341,7 @@ async def test_a_name_is_registered_once(db: Database) -> None:
     await register_candidate(
         db,
         DomainCandidate(Authority("www.a.test"), "http", aliases=(Authority("a.test"),)),
-        DomainSettings(),
+        LayeredSettings(),
         delay=DELAY,
         at=START,
     )
@@ -348,13 +349,13 @@ async def test_a_name_is_registered_once(db: Database) -> None:
     for name in ("www.a.test", "a.test"):
         with pytest.raises(BadInput, match="already registered"):
             await register_candidate(
-                db, DomainCandidate(Authority(name), "http"), DomainSettings(), delay=DELAY, at=START
+                db, DomainCandidate(Authority(name), "http"), LayeredSettings(), delay=DELAY, at=START
             )
 
 
 @pytest.mark.parametrize(("delay", "least"), [(timedelta(seconds=40), 10), (timedelta(0), 0)])
 async def test_the_first_lease_respects_the_registrations_delay(db: Database, delay: timedelta, least: int) -> None:
-    await register_candidate(db, DomainCandidate(Authority("a.test"), "http"), DomainSettings(), delay=delay, at=START)
+    await register_candidate(db, DomainCandidate(Authority("a.test"), "http"), LayeredSettings(), delay=delay, at=START)
 
     lease = await claim.claim(
         db,
@@ -370,7 +371,7 @@ async def test_the_first_lease_respects_the_registrations_delay(db: Database, de
 
 async def test_a_question_outside_any_lease_puts_the_next_request_off(db: Database) -> None:
     domain = await register_candidate(
-        db, DomainCandidate(Authority("a.test"), "http"), DomainSettings(), delay=timedelta(0), at=START
+        db, DomainCandidate(Authority("a.test"), "http"), LayeredSettings(), delay=timedelta(0), at=START
     )
     before = await domains.read_status(db, domain, at=START)
 
@@ -411,7 +412,7 @@ async def test_registration_respects_the_budget(server: Server) -> None:
 
 async def test_what_asking_the_root_took_is_on_the_domains_account(db: Database) -> None:
     found = DomainCandidate(Authority("a.test"), "http", requests=2, received_bytes=500)
-    domain = await register_candidate(db, found, DomainSettings(budget_per_day=3), delay=timedelta(0), at=START)
+    domain = await register_candidate(db, found, LayeredSettings({"budget_per_day": 3}), delay=timedelta(0), at=START)
     lease = await claim.claim(db, at=START, term=timedelta(minutes=10), holder="tests")
     assert lease is not None
 

@@ -16,11 +16,13 @@ from benchmarks.crawling import orchestration, revisit
 from benchmarks.crawling.crawlers import Crawler
 from benchmarks.crawling.crawls import Run, corpus_in, crawled_afresh
 from benchmarks.crawling.first import costs
+from benchmarks.crawling.sites import ELSEWHERE, list_pages, resize_site
 from benchmarks.harness.command import CommandFailed
 from benchmarks.harness.nginx import NginxError, find_nginx, folder_site, is_listening, serving, stop_with_parent
 from benchmarks.harness.repeats import alternating, middle
 from benchmarks.harness.virtual_site import pages_of, virtual_site
 from crawler.runtime.postgres.cluster import Cluster, borrow_postgres
+from tests.engine.corpus import linked_pages
 from tests.patience import SLOW, until
 
 WALK = """
@@ -237,3 +239,20 @@ def test_cost_of_a_lease_is_measured_with_and_without_prefect(
     }
     assert all(each["cpu_s"] > 0 and each["server_cpu_s"] >= 0 for each in results)
     assert dict(os.environ) == before
+
+
+def test_a_site_is_cut_or_copied_to_a_size_without_dead_links(tmp_path: Path) -> None:
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    (whole / "index.html").write_text('<body><a href="a.html">a</a> <a href="b.html#x">b</a></body>', encoding="utf-8")
+    for name in "ab":
+        (whole / f"{name}.html").write_text('<body><a href="/">home</a><a href="b.html">b</a></body>', encoding="utf-8")
+
+    cut = resize_site(whole, 2, tmp_path / "cut")
+    assert len(cut.linked) == 2
+    assert linked_pages(cut.root) == cut.linked
+    assert ELSEWHERE in (cut.root / "index.html").read_text(encoding="utf-8")
+    copied = resize_site(whole, 6, tmp_path / "copied")
+    assert {"/", "/0/", "/0/a.html", "/1/b.html"} <= copied.linked
+    listed = list_pages(sorted(whole.glob("*.html"))[:2], tmp_path / "listed")
+    assert linked_pages(listed.root) == listed.linked == {"/", "/a.html", "/b.html"}

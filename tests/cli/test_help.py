@@ -22,7 +22,7 @@ HEAVY = (
     "sqlmodel",
     "alembic",
     "psycopg",
-    "aiohttp",
+    "httptools",
     "numpy",
     "ada_url",
 )
@@ -46,6 +46,7 @@ def test_these_are_the_commands() -> None:
     assert {" ".join(path) for path in ALL} == {
         *(f"domains {name}" for name in ("add", "list", "show", "set", "pause", "resume", "remove", "reset-clock")),
         *("rules list", "rules add", "rules remove"),
+        *(f"tags {name}" for name in ("list", "show", "add", "remove", "set", "delete")),
         *("crawl", "refresh", "hint", "plan", "pages", "report", "traffic", "audit", "changes", "duplicates"),
         *("export", "sync", "feed", "mcp", "prune"),
         *(f"notify {name}" for name in ("add", "list", "remove", "test", "run", "dead", "redeliver", "discard")),

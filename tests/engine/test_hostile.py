@@ -130,7 +130,7 @@ async def test_rounds_on_a_hostile_server_are_told_as_they_are_and_cost_healthy_
 @SLOW
 async def test_no_page_takes_more_than_five_seconds_of_processor_time_to_read() -> None:
     took: dict[str, float] = {}
-    async with ParserPool(1, inline_bodies=0) as readers:
+    async with ParserPool(1, inline=False) as readers:
         for path, how in BODIES.items():
             head, _, body = how.said(0).partition(b"\r\n\r\n")
             kind = head.decode("latin-1").partition("Content-Type: ")[2].partition("\r\n")[0]

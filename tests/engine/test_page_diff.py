@@ -69,7 +69,7 @@ AFTER = b"<title>Tea</title><p class=price>Tea costs 4.90 a cup</p><p class=ad>B
 
 async def test_the_words_that_differ_between_two_stored_bodies_are_told(db: Database) -> None:
     domain = await registered(db)
-    async with ParserPool(1, inline_bodies=9) as readers:
+    async with ParserPool(1) as readers:
         found = await diff_versions(db, domain, version(1, BEFORE), version(2, AFTER), parsers=readers)
 
     assert words(found) == [("4.50", "4.90", True), ("pots", "cups", True)]
@@ -77,7 +77,7 @@ async def test_the_words_that_differ_between_two_stored_bodies_are_told(db: Data
 
 async def test_what_a_rule_ignores_is_shown_as_no_news(db: Database) -> None:
     domain = await registered(db, PageRule(pattern="/", view=View(ignore=(".ad",))))
-    async with ParserPool(1, inline_bodies=9) as readers:
+    async with ParserPool(1) as readers:
         found = await diff_versions(db, domain, version(1, BEFORE), version(2, AFTER), parsers=readers)
 
     assert words(found) == [("4.50", "4.90", True), ("pots", "cups", False)]
@@ -86,7 +86,7 @@ async def test_what_a_rule_ignores_is_shown_as_no_news(db: Database) -> None:
 async def test_without_a_body_the_texts_are_compared(db: Database) -> None:
     domain = await registered(db)
     before, after = version(1, None, text="Tea costs 4.50\nBuy"), version(2, AFTER, text="Tea costs 4.90\nBuy")
-    async with ParserPool(1, inline_bodies=9) as readers:
+    async with ParserPool(1) as readers:
         found = await diff_versions(db, domain, before, after, parsers=readers)
         other = await diff_versions(db, domain, before, replace(before, text="Tea costs 4.50\nBuy"), parsers=readers)
 

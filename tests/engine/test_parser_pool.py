@@ -18,9 +18,17 @@ from crawler.core.http.urls import Url
 from crawler.core.page.selectors import View
 from crawler.core.page.snapshot import parse_body
 from crawler.core.page_rules import PageRule, PageRules
+from crawler.engine import machine_load
 from crawler.engine.parsing import parser_pool
 from crawler.engine.parsing.parser_handle import PARSER_SCRIPT
-from crawler.engine.parsing.parser_pool import DomainParser, FairShares, ParserPool, ReadingLimits
+from crawler.engine.parsing.parser_pool import (
+    FEW_BODIES,
+    INLINE_BYTES,
+    DomainParser,
+    FairShares,
+    ParserPool,
+    ReadingLimits,
+)
 from crawler.engine.parsing.parser_process import STATM
 from tests.core.printed import compressed, printed
 
@@ -56,7 +64,7 @@ async def started(readers: ParserPool) -> frozenset[int]:
 
 async def test_another_process_reads_what_this_one_does() -> None:
     pages = [b"<title>t</title><p>one <a href=/a>a</a>", b"", b"\xff\xfe<p>", b"%PDF-1.4", b"<p>" * 5000]
-    async with ParserPool(2, inline_bodies=0) as readers:
+    async with ParserPool(2, inline=False) as readers:
         await started(readers)
         found = await asyncio.gather(*(domain(readers).parse(answer(page), URL) for page in pages * 3))
 
@@ -76,10 +84,10 @@ async def test_a_pdf_is_read_in_another_process_however_few_there_are(processes:
     assert children() == set()
 
 
-@pytest.mark.parametrize("few", [0, 9])
-async def test_pieces_alone_are_those_of_what_is_read_whole(few: int) -> None:
+@pytest.mark.parametrize("inline", [False, True])
+async def test_pieces_alone_are_those_of_what_is_read_whole(*, inline: bool) -> None:
     rule = PageRule("/*", view=View(ignore=("nav",)))
-    async with ParserPool(1, inline_bodies=few) as readers:
+    async with ParserPool(1, inline=inline) as readers:
         for body, kind in ((b"<nav>x</nav><p>words<a href=/y>there", "text/html"), (b"one\n\ntwo", "text/plain")):
             said = replace(answer(body), content_type=kind)
             read = await domain(readers, rule).parse(said, URL)
@@ -107,7 +115,7 @@ async def test_a_body_that_takes_too_much_memory_costs_that_body(told: list[logg
 async def test_a_body_that_takes_more_than_its_size_lets_expect_is_given_more() -> None:
     little = ReadingLimits(min_body_bytes=1 << 20, memory_per_byte=0)
     body = b"<p>a" * 60_000
-    async with ParserPool(1, inline_bodies=0, limits=little) as readers:
+    async with ParserPool(1, inline=False, limits=little) as readers:
         found = await domain(readers).parse(answer(body), URL)
 
     assert found is not None
@@ -118,7 +126,7 @@ async def test_a_body_is_given_up_by_its_processor_time_and_not_by_the_clock(
     told: list[logging.LogRecord],
 ) -> None:
     slow = b"words and words<p>" * 100_000
-    async with ParserPool(1, inline_bodies=0, limits=ReadingLimits(cpu_seconds=0.05)) as readers:
+    async with ParserPool(1, inline=False, limits=ReadingLimits(cpu_seconds=0.05)) as readers:
         assert await domain(readers).parse(answer(slow), URL) is None
         (pid,) = readers.pids or {0}
         assert await domain(readers).parse(answer(b"<p>x"), URL) is not None
@@ -127,7 +135,7 @@ async def test_a_body_is_given_up_by_its_processor_time_and_not_by_the_clock(
 
 
 async def test_a_reader_that_stands_still_is_given_up_by_the_clock() -> None:
-    async with ParserPool(1, inline_bodies=0, limits=ReadingLimits(timeout=timedelta(seconds=3))) as readers:
+    async with ParserPool(1, inline=False, limits=ReadingLimits(timeout=timedelta(seconds=3))) as readers:
         (pid,) = await started(readers)
         os.kill(pid, signal.SIGSTOP)
 
@@ -140,7 +148,7 @@ async def test_a_reader_with_an_answer_that_nobody_takes_freezes_nobody() -> Non
     """Its reply of many megabytes is larger than the pipe and our buffer."""
     large = b"<p>" + b"a word and " * 900_000
     limits = ReadingLimits(timeout=timedelta(seconds=0.01))
-    async with ParserPool(1, inline_bodies=0, limits=limits) as readers:
+    async with ParserPool(1, inline=False, limits=limits) as readers:
         assert await domain(readers).parse(answer(large), URL) is None
         async with asyncio.timeout(30):
             while not await domain(readers).parse(answer(b"<p>y"), URL):
@@ -220,7 +228,7 @@ async def test_who_was_cancelled_and_has_not_left_yet_is_given_nothing() -> None
 
 
 async def test_after_a_reader_was_lost_another_one_reads() -> None:
-    async with ParserPool(1, inline_bodies=0, limits=ReadingLimits(cpu_seconds=0.05)) as readers:
+    async with ParserPool(1, inline=False, limits=ReadingLimits(cpu_seconds=0.05)) as readers:
         await started(readers)
         assert await domain(readers).parse(answer(b"words and words<p>" * 100_000), URL) is None
         assert not readers.pids
@@ -240,24 +248,35 @@ async def test_who_is_cancelled_while_it_waits_leaves_no_share_behind() -> None:
         pass
 
 
-@pytest.mark.parametrize("few", [0, 100], ids=["in a process", "here"])
-async def test_a_body_that_breaks_what_reads_it_costs_that_body(told: list[logging.LogRecord], few: int) -> None:
+@pytest.mark.parametrize("inline", [False, True], ids=["in a process", "here"])
+async def test_a_body_that_breaks_what_reads_it_costs_that_body(told: list[logging.LogRecord], *, inline: bool) -> None:
     breaking = cast("Url", 7)  # stands for a page that crashes the parser; none is known
-    async with ParserPool(1, inline_bodies=few) as readers:
-        if not few:
+    async with ParserPool(1, inline=inline) as readers:
+        if not inline:
             await started(readers)
         assert await domain(readers).parse(answer(b"<p>x"), breaking) is None
         assert [record.getMessage() for record in told] == ["reader.lost"]
         assert await domain(readers).parse(answer(b"<p>x"), URL) is not None
 
 
-async def test_few_bodies_start_no_process() -> None:
-    async with ParserPool(1, inline_bodies=5) as readers:
-        for _ in range(5):
-            await domain(readers).parse(answer(b"<p>x"), URL)
-        await asyncio.sleep(0)
+@pytest.mark.parametrize(("processes", "share", "expected"), [(3, 0.0, 1), (3, 2.0, 0), (2, 0.0, 0)])
+async def test_small_bodies_need_a_process_only_while_this_one_is_busy(
+    monkeypatch: pytest.MonkeyPatch, processes: int, share: float, expected: int
+) -> None:
+    monkeypatch.setattr(machine_load, "BUSY_SHARE", share)
+    monkeypatch.setattr(machine_load, "LOAD_INTERVAL", 0.0)
+    async with ParserPool(processes) as readers:
+        found = await asyncio.gather(*(domain(readers).parse(answer(b"<p>x"), URL) for _ in range(5)))
 
-        assert children() == set()
+        assert len(readers.pids) == expected
+        assert len({repr(each) for each in found}) == 1
+        assert found[0] is not None
+        large = answer(b"<p>x" * (INLINE_BYTES // 4 + 1))
+        for _ in range(FEW_BODIES):
+            await domain(readers).parse(large, URL)
+        assert len(readers.pids) == expected
+        await domain(readers).parse(large, URL)
+        assert readers.pids
 
 
 async def test_what_an_expression_is_applied_to_is_read_elsewhere() -> None:
@@ -271,7 +290,7 @@ async def test_what_an_expression_is_applied_to_is_read_elsewhere() -> None:
 
 
 async def test_another_takes_the_place_of_a_reader_that_dies() -> None:
-    async with ParserPool(1, inline_bodies=0) as readers:
+    async with ParserPool(1, inline=False) as readers:
         (pid,) = await started(readers)
         os.kill(pid, signal.SIGSTOP)  # so that it has received the body and cannot finish
         reading = asyncio.create_task(domain(readers).parse(answer(b"<p>x"), URL))

@@ -15,7 +15,7 @@ import pytest
 
 from crawler.clock import Clock
 from crawler.core.domain import Domain, Lease
-from crawler.engine.processes import worker_pool
+from crawler.engine import machine_load
 from crawler.engine.processes.worker_handle import Worker, WorkerLost, WorkerOptions
 from crawler.engine.requests.session import read_environment_secret
 from crawler.engine.resources import open_resources
@@ -279,8 +279,8 @@ async def shared_sites(
     db: Database, monkeypatch: pytest.MonkeyPatch, *, sites: int
 ) -> AsyncIterator[tuple[list[Site], Shared]]:
     """Serve sites of which a part can be fetched before their leases are shared by two processes, the rest after."""
-    monkeypatch.setattr(worker_pool, "BUSY_SHARE", 0.0)
-    monkeypatch.setattr(worker_pool, "LOAD_INTERVAL", timedelta(seconds=0.01))
+    monkeypatch.setattr(machine_load, "BUSY_SHARE", 0.0)
+    monkeypatch.setattr(machine_load, "LOAD_INTERVAL", 0.01)
     log = logging.getLogger("recrawl.workers")
     async with AsyncExitStack() as stack:
         up = [await stack.enter_async_context(site_up()) for _ in range(sites)]
@@ -347,8 +347,8 @@ async def test_a_shift_goes_on_without_a_helper_that_is_killed(db: Database, mon
 
 @pytest.mark.soak
 async def test_one_process_alone_where_its_user_says_so(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_pool, "BUSY_SHARE", 0.0)
-    monkeypatch.setattr(worker_pool, "LOAD_INTERVAL", timedelta(seconds=0.01))
+    monkeypatch.setattr(machine_load, "BUSY_SHARE", 0.0)
+    monkeypatch.setattr(machine_load, "LOAD_INTERVAL", 0.01)
     async with site_up() as one, site_up() as two:
         for each in (one, two):
             await register(db, each.url)

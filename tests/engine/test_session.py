@@ -9,7 +9,8 @@ from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.credentials import NO_AUTH, SecretReference, SecretSource
 from crawler.core.http.urls import Authority, Url
 from crawler.engine.requests.session import DomainSession, find_secrets, read_environment_secret
-from crawler.fetch import DomainCookies, Http
+from crawler.fetch import Http
+from crawler.fetch.cookies import DomainCookies
 from tests.engine.crawls import START
 
 TOKEN = "tok-of-the-door"

@@ -2,8 +2,7 @@
 
 from crawler.core.http.credentials import RequestAuth
 from crawler.core.http.urls import Url
-from crawler.fetch import DomainCookies
-from crawler.fetch.http_client import MAX_COOKIE_BYTES, MAX_COOKIES
+from crawler.fetch.cookies import MAX_COOKIE_BYTES, MAX_COOKIES, DomainCookies
 from tests.engine.doors import Asked, Reply, door
 from tests.fetch.asking import SOON, http
 

@@ -2,14 +2,13 @@
 
 import ipaddress
 import socket
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.fetch import find_refusal
-from crawler.fetch.guard import ForbiddenAddressError, Resolver, look_up, open_socket
+from crawler.fetch.guard import ForbiddenAddressError, look_up, open_socket
 
 PUBLIC = [
     "1.1.1.1",
@@ -157,13 +156,3 @@ def test_no_socket_is_created_for_a_forbidden_address() -> None:
 def test_a_name_that_cannot_be_encoded_does_not_resolve() -> None:
     with pytest.raises(OSError, match="no such name"):
         look_up("a" * 64 + ".example")
-
-
-async def test_a_resolver_returns_addresses_of_the_requested_family() -> None:
-    with ThreadPoolExecutor(1) as threads:
-        resolver = Resolver(threads, lambda _: ("127.0.0.1", "::1"))
-        both = await resolver.resolve("example.com", 80)
-        four = await resolver.resolve("example.com", 80, socket.AF_INET)
-    assert [found["host"] for found in both] == ["127.0.0.1", "::1"]
-    assert [found["family"] for found in both] == [socket.AF_INET, socket.AF_INET6]
-    assert [found["host"] for found in four] == ["127.0.0.1"]

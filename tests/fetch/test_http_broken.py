@@ -97,6 +97,47 @@ async def test_bytes_after_a_body_are_no_response_to_the_next_request() -> None:
     assert first.body == second.body == b"true"
 
 
+async def test_bytes_after_a_head_response_are_no_response_to_the_next_request() -> None:
+    async with serving() as server, http() as web:
+        head = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"
+        first = await web.fetch(server.says("/a", head + answer(b"forged")), deadline=SOON, method="HEAD")
+        second = await web.fetch(server.says("/b", answer(b"true")), deadline=SOON)
+        third = await web.fetch(server.says("/c", head), deadline=SOON, method="HEAD")
+        fourth = await web.fetch(server.says("/b", answer(b"true")), deadline=SOON)
+    assert [isinstance(each, Fetched) and each.body for each in (first, second, third, fourth)] == [
+        b"",
+        b"true",
+        b"",
+        b"true",
+    ]
+    assert server.connections == 2  # only what ends with its head leaves a connection that can be used again
+
+
+FINAL = b'HTTP/1.1 200 OK\r\nETag: "a"\r\n'
+
+
+@pytest.mark.parametrize(
+    ("raw", "closes"),
+    [
+        (b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + FINAL + b"Content-Length: 5\r\n\r\nhello", False),
+        (FINAL + b"Transfer-Encoding: chunked\r\n\r\n2;x=y\r\nhe\r\n3\r\nllo\r\n0\r\nT: 1\r\n\r\n", False),
+        (b'HTTP/1.0 200 OK\r\nETag: "a"\r\n\r\nhello', True),
+        (b'HTTP/1.1 200\nETag: "a"\nContent-Length: 5\n\nhello', False),
+    ],
+)
+async def test_a_response_in_single_bytes_is_the_same(raw: bytes, *, closes: bool) -> None:
+    async def drip(_: Request, send: Send) -> None:
+        for byte in raw:
+            await send(bytes([byte]))
+        if closes:
+            raise ConnectionAbortedError
+
+    async with serving() as server:
+        found = await one(server.does("/", drip))
+    assert isinstance(found, Fetched)
+    assert (found.status, found.body, found.validators.etag) == (200, b"hello", '"a"')
+
+
 async def test_connections_are_reused() -> None:
     async with serving() as server, http() as web:
         url = server.says("/", answer(b"x" * 20_000))

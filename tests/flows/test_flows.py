@@ -26,7 +26,7 @@ from crawler.runtime.host_check import LOGIN_PATH
 from crawler.runtime.lifecycle import start_stack
 from crawler.runtime.stack import Stack
 from crawler.runtime.web_ui import find_web_ui_origin
-from crawler.store import domains, report, subscriptions
+from crawler.store import domains, report, subscriptions, tags
 from crawler.store.database import Database, open_database
 from crawler.store.report import EventKind
 from crawler.store.subscriptions import SubscriptionOptions
@@ -179,10 +179,24 @@ def test_a_site_is_added_by_its_form_and_the_forms_offer_it_from_then_on(
     assert added.settings.target_freshness == 0.9
     assert (added.settings.max_pages, added.settings.exclude) == (20, ("/-/",))
     offered = ask(stack.api, "/deployments/name/recrawl/recrawl")["parameter_openapi_schema"]["properties"]["domain"]
-    assert name in offered["enum"]
-    assert "" not in offered["enum"]
+    assert {name, ""} <= set(offered["enum"])
     of_crawl = ask(stack.api, "/deployments/name/crawl/crawl")["parameter_openapi_schema"]["properties"]
     assert "" in of_crawl["domain"]["enum"]
+
+
+@pytest.mark.soak
+def test_the_domains_of_a_tag_are_recrawled(stack: Stack, runner: Runner, domain: Domain) -> None:
+    in_database(stack, lambda db: tags.change_tags(db, [domain], add=["picked"], at=START))
+
+    run = completed(stack, runner.run("recrawl/recrawl", tag="picked"))
+    unknown = runner.run("crawl/crawl", tag="none")
+    nothing = runner.run("recrawl/recrawl")
+    until(lambda: {run_state(stack.api, each) for each in (unknown, nothing)} <= set(ENDED), poll_s=COSTLY_POLL_S)
+
+    assert run["name"] == "recrawl tag picked"
+    assert figures(artifacts(stack, run["id"])["markdown"]["data"])["added"] > 0
+    assert "there is no tag none" in ask(stack.api, f"/flow_runs/{unknown}")["state"]["message"]
+    assert "name a domain or a tag" in ask(stack.api, f"/flow_runs/{nothing}")["state"]["message"]
 
 
 @pytest.mark.soak

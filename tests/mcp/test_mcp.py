@@ -49,6 +49,7 @@ def changed_site(recrawl: Recrawl, tmp_path: Path) -> str:
             done = recrawl(*arguments)
             assert done.code == 0, done.err
             (root / "index.html").write_text(page.replace("four", "nine"))
+        assert recrawl("tags", "add", "wool", site.url).code == 0
         return site.url
 
 
@@ -64,6 +65,9 @@ async def test_tools_return_hits_texts_changes_and_freshness(
         [none] = said(await client.call_tool("changes", {"days": 0}))
         ahead = await client.call_tool("changes", {"after": 1000})
         [report] = said(await client.call_tool("freshness", {}))
+        [tagged] = said(await client.call_tool("freshness", {"tag": "wool"}))
+        [of_tag] = said(await client.call_tool("changes", {"tag": "wool"}))
+        unknown = await client.call_tool("changes", {"tag": "none"})
         wrong = await client.call_tool("text", {"url": "http://nowhere.example/"})
 
     assert {tool.name for tool in tools} == {"search", "text", "changes", "freshness"}
@@ -76,6 +80,8 @@ async def test_tools_return_hits_texts_changes_and_freshness(
     assert (ahead.is_error, "before cursor 1000" in str(ahead.content)) == (True, True)
     assert "nine crowns" in changes["changes"][1]["blocks"][0]["after"]
     assert (report["fetched"], report["freshness"] > 0) == (1, True)
+    assert (tagged["domain"], of_tag) == (report["domain"], changes)
+    assert (unknown.is_error, "there is no tag none" in str(unknown.content)) == (True, True)
     assert wrong.is_error
     assert "is not registered" in str(wrong.content)
 

@@ -11,7 +11,7 @@ EXTRAS = {"playwright"}  # that a checkout has
 def test_the_installation_stays_as_large_as_the_readme_says() -> None:
     found = installed()
     assert 100 < len(found) <= MOST_PACKAGES
-    assert {"prefect", "psycopg", "aiohttp"} <= {each.name for each in found}
+    assert {"prefect", "psycopg", "httptools"} <= {each.name for each in found}
     assert sum(each.bytes for each in found) / 1e6 < MOST_MB
     assert sum(each.bytes for each in found if each.name not in EXTRAS) / 1e6 < MOST_DEFAULT_MB
     assert [each.bytes for each in found] == sorted((each.bytes for each in found), reverse=True)

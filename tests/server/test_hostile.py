@@ -103,7 +103,11 @@ def test_crawled_text_is_escaped_on_every_page_and_in_files(
     assert (
         "was added" in visitor.send("/rules/new", name=name, pattern=f"/{SCRIPT}", ignore_text=SCRIPT, weight="2").words
     )
-    paths = ["/", "/domains", "/system", "/changes?kind=added", f"/domains?name={quote(SCRIPT)}"]
+    assert "tagged odd" in visitor.send("/domains/tag", domain=name, tag="odd", action="add").words
+    tagged = visitor.send("/tags/set", name="odd", group="scope", exclude=f"/{SCRIPT}")
+    assert "apply to 1 domain" in tagged.words
+    paths = ["/tag?name=odd&group=scope", "/domains?tag=odd", "/changes?tag=odd"]
+    paths += ["/", "/domains", "/system", "/changes?kind=added", f"/domains?name={quote(SCRIPT)}"]
     paths += [f"/domain?name={name}&tab={tab.value}" for tab in Tab]
     paths += [f"/domain?name={name}&tab=pages&list={kind}" for kind in (*LISTS, "duplicates")]
     paths += [f"/domain?name={name}&tab=settings&group={group}" for group in GROUPS]

@@ -11,6 +11,7 @@ import pytest
 
 from crawler.server.ui.domain_pages import PAGES_PER_PART
 from crawler.server.ui.overview_pages import DOMAINS_PER_PAGE
+from crawler.store.report import page_list
 from crawler.store.report.freshness import MAX_SMALL_PAGES
 from crawler.store.report.page_list import PageOrder
 from tests.commands import Answer, Recrawl, Site
@@ -96,6 +97,17 @@ def test_large_domain_is_listed_by_next_visit_from_the_index(large: Site, visito
     assert sorted(list_all_paths(visitor, f"{path}&sort=importance")) == sorted(["/", *PATHS])
     assert sorted(list_all_paths(visitor, f"{path}&q=%2Fb")) == [each for each in PATHS if each[1] == "b"]
     assert list_all_paths(visitor, f"{path}&list=failing&sort=next") == ["/as"]
+
+
+def test_filter_of_a_large_domain_searches_within_the_list(
+    large: Site, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_list, "MAX_CANDIDATES", 1)
+
+    path = f"/domain?name={large.name}&tab=pages&q=%2F"
+    assert list_all_paths(visitor, f"{path}&list=failing") == ["/as"]
+    assert len(list_all_paths(visitor, path)) == 1
+    assert list_all_paths(visitor, f"{path}&list=gone") == []
 
 
 def test_selected_pages_are_recrawled_boosted_and_excluded(crawled: Site, recrawl: Recrawl, visitor: Visitor) -> None:

@@ -30,17 +30,18 @@ VALUES = {
     "digits-of-others": "\u0661\u00b2",
 }
 PAGES = {
-    "/domains": ("sort", "name", "skip"),
+    "/domains": ("sort", "name", "skip", "tag"),
+    "/tag": ("name", "group"),
     "/domain": ("name", "tab"),
     "/domain?tab=changes": ("kind", "since", "before", "q"),
     "/domain?tab=pages": ("list", "sort", "q", "after"),
     "/domain?tab=freshness": ("range",),
     "/domain?tab=settings": ("group",),
     "/search": ("q",),
-    "/changes": ("domain", "kind", "since", "before", "q"),
+    "/changes": ("domain", "tag", "kind", "since", "before", "q"),
     "/page": ("url", "from", "to", "older", "view"),
     "/blocks": ("url", "block", "action", "text", "pattern"),
-    "/feed.atom": ("domain", "prefix", "kind", "token"),
+    "/feed.atom": ("domain", "prefix", "kind", "tag", "token"),
     "/enter": ("code",),
 }
 FORMS = {
@@ -57,6 +58,10 @@ FORMS = {
     "/rules/add": ("url", "block", "action", "text", "pattern"),
     "/rules/remove": ("name", "pattern"),
     "/try": ("url", "again"),
+    "/domains/tag": ("domain", "tag", "action", "back"),
+    "/tags/change": ("name", "tags", "was-tags", "back"),
+    "/tags/set": ("name", "group", *BY_NAME),
+    "/tags/remove": ("name",),
 }
 
 

@@ -11,6 +11,8 @@ from crawler.app.changes import ChangesQuery, make_change_filter
 from crawler.app.database import AppDatabase
 from crawler.app.pages import resolve_page
 from crawler.app.registration import get_domain, parse_prefix
+from crawler.app.tags import get_tag
+from crawler.errors import BadInput
 from crawler.format.kinds import NEWS, parse_kinds
 from crawler.notify.atom import AtomScope, render_atom_feed
 from crawler.runtime.keys import feeds as addresses
@@ -52,7 +54,8 @@ async def render_feed(
 ) -> bytes:
     """Return the newest changes of a query as an Atom document. Raises BadInput, CursorTooOld, CursorAhead."""
     where = replace(await make_change_filter(db, query, at=at), kinds=query.kinds or NEWS)
-    scope = AtomScope(name=query.what or query.domain or "", origin=find_web_ui_origin(db.settings.home.resolve()))
+    name = query.what or query.domain or (f"tag {query.tag}" if query.tag else "")
+    scope = AtomScope(name=name, origin=find_web_ui_origin(db.settings.home.resolve()))
     return await _render(db, where, scope, max_entries=max_entries, at=at or datetime.now(UTC))
 
 
@@ -62,8 +65,9 @@ async def read_feed(db: AppDatabase, chosen: FeedSelection, *, address: str, ori
     prefix = parse_prefix(domain, chosen.prefix) if domain is not None and chosen.prefix else chosen.prefix
     kinds = parse_kinds(chosen.kinds) if chosen.kinds else NEWS
     await report.append_to_feed(db, at=at)
-    where = ChangeFilter(domain_id=domain.id if domain is not None else None, prefix=prefix, kinds=kinds)
-    name = prefix or (domain.authority if domain is not None else "")
+    tag = chosen.tag or None  # of a removed tag, the feed is empty
+    where = ChangeFilter(domain_id=domain.id if domain is not None else None, tag=tag, prefix=prefix, kinds=kinds)
+    name = prefix or (domain.authority if domain is not None else f"tag {tag}" if tag else "")
     # An empty feed is dated to the start of the day, so its ETag does not change with every request.
     day = at.replace(hour=0, minute=0, second=0, microsecond=0)
     scope = AtomScope(name=name, address=address, origin=origin)
@@ -76,12 +80,17 @@ async def _render(db: AppDatabase, where: ChangeFilter, scope: AtomScope, *, max
     return await asyncio.to_thread(render_atom_feed, items, scope, at=at)
 
 
-async def issue_feed(db: AppDatabase, what: str | None, *, kinds: str, name: str | None, at: datetime) -> IssuedFeed:
+async def issue_feed(
+    db: AppDatabase, what: str | None, *, kinds: str, name: str | None, tag: str | None = None, at: datetime
+) -> IssuedFeed:
     """Return the address of a feed, and create it if there is none with this name. Raises BadInput.
 
-    what: a domain or a URL prefix; None for all.  name: None for a name derived from the feed.
+    what: a domain or a URL prefix; None for all.  tag: of the domains; None for all.  name: None for a name derived
+    from the feed.
     """
-    chosen = FeedSelection(kinds=kinds)
+    chosen = FeedSelection(kinds=kinds, tag=(await get_tag(db, tag)).tag.name if tag else "")
+    if tag and what is not None:
+        raise BadInput("name either a tag, or a domain or URL prefix")
     if what is not None:
         domain, url = await resolve_page(db, what)
         chosen = FeedSelection(domain=domain.authority, prefix=url if url != domain.root else "", kinds=kinds)

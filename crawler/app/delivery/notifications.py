@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from crawler.app.database import AppDatabase
 from crawler.app.registration import get_domain, parse_prefix
 from crawler.app.settings import parse_share
+from crawler.app.tags import get_tag
 from crawler.clock import Clock
 from crawler.core.alert.condition import Condition, ConditionKind
 from crawler.core.alert.timing import DeliveryTimes, parse_digest, parse_quiet_hours
@@ -44,7 +45,19 @@ from crawler.store.subscriptions import MAX_BYTES, Subscription, SubscriptionOpt
 
 CONDITION_KINDS = frozenset({EventKind.ADDED, EventKind.CHANGED, EventKind.MOVED, EventKind.GONE, EventKind.RESTORED})
 # Options that a request has in the same form.
-COPIED_OPTIONS = ("target", "page", "prefix", "pattern", "place", "digest", "quiet", "zone", "secret", "allow_private")
+COPIED_OPTIONS = (
+    "target",
+    "tag",
+    "page",
+    "prefix",
+    "pattern",
+    "place",
+    "digest",
+    "quiet",
+    "zone",
+    "secret",
+    "allow_private",
+)
 RETRY_SECONDS = 2  # before the next attempt while the database is unavailable
 
 
@@ -62,8 +75,8 @@ class DeliveryState(StrEnum):
 class SubscriptionRequest:
     """A subscription as the user gave it. None or empty if not given.
 
-    domain, page, prefix, pattern: the pages to watch.  kinds: at least one, separated by commas; None for the default.
-    min_magnitude: such as 5%.
+    domain, tag (of domains), page, prefix, pattern: the pages to watch.  kinds: at least one, separated by commas; None
+    for the default.  min_magnitude: such as 5%.
     conditions: the value of each ConditionKind.  place: the selector of the element to check.
     quiet, zone: quiet hours such as 22-07, and their time zone.
     may_run_commands: whether the target may be a program of this machine; never for a request from the network.
@@ -71,6 +84,7 @@ class SubscriptionRequest:
 
     target: str
     domain: str | None = None
+    tag: str | None = None
     page: str | None = None
     prefix: str | None = None
     pattern: str | None = None
@@ -96,6 +110,7 @@ class SubscriptionState:
 
     number: int
     domain: str | None
+    tag: str | None
     target: str
     allow_private: bool
     time_zone: str
@@ -194,6 +209,10 @@ async def _parse_request(
     with _name_invalid("secret"):
         secret = _parse_secret(request.secret) if request.secret else ""
     domain, page, prefix = await _find_pages(db, request)
+    with _name_invalid("tag"):
+        tag = (await get_tag(db, request.tag)).tag.name if request.tag else None
+        if tag and domain is not None:
+            raise BadInput("name either a tag or a domain, not both")
     with _name_invalid("pattern"):
         _ = parse_pattern(request.pattern) if request.pattern else None  # raises ValueError if invalid
         for problem in list_pattern_problems((request.pattern,)) if request.pattern else ():
@@ -224,6 +243,7 @@ async def _parse_request(
         signature=signature,
         allow_private=request.allow_private,
         domain_id=domain.id if domain is not None else None,
+        tag=tag,
         pattern=request.pattern or "",
         page=page,
         prefix=prefix,
@@ -337,6 +357,7 @@ def describe_subscription(settings: Settings, subscription: Subscription) -> Sub
     return SubscriptionState(
         number=subscription.id,
         domain=subscription.domain,
+        tag=options.tag,
         target=options.target,
         allow_private=options.allow_private,
         time_zone=options.zone,

@@ -25,6 +25,7 @@ from crawler.app.registration import find_domains, get_domain, parse_typed_url
 from crawler.app.reports import measure_freshness
 from crawler.app.revisits import request_refresh
 from crawler.app.settings import make_changed_patch
+from crawler.app.tags import add_tagged_names, find_tagged_domains, get_tag
 from crawler.core.domain import Domain
 from crawler.core.domain_settings import DomainSettings
 from crawler.errors import BadInput
@@ -53,6 +54,7 @@ class App(Management):
         self,
         *names: str,
         settings: DomainSettings = DEFAULT_SETTINGS,
+        tags: Collection[str] = (),
         offline: bool = False,
         at: datetime | None = None,
     ) -> list[Domain]:
@@ -66,15 +68,15 @@ class App(Management):
         unique_names = list(dict.fromkeys(names))
         patch, instant = make_changed_patch(settings), at or datetime.now(UTC)
         domains_by_name = {}
-        for each in await add_domains(self._db, unique_names, patch, offline=offline, at=instant):
+        for each in await add_domains(self._db, unique_names, patch, tags=list(tags), offline=offline, at=instant):
             if each.domain is None:
                 raise BadInput(f"{each.name}: {each.error}")
             domains_by_name[each.name] = each.domain
         return [domains_by_name[name] for name in names]
 
-    async def domains(self) -> list[Domain]:
-        """Return all registered domains."""
-        return await find_domains(self._db)
+    async def domains(self, *, tag: str | None = None) -> list[Domain]:
+        """Return all registered domains, or those with a tag."""
+        return await (find_domains(self._db) if tag is None else find_tagged_domains(self._db, tag))
 
     async def crawl(
         self,
@@ -83,6 +85,7 @@ class App(Management):
         time_limit: timedelta | None = None,
         at: datetime | None = None,
         stop: asyncio.Event | None = None,
+        tag: str | None = None,
     ) -> CrawlResult:
         """Crawl the given domains without pacing, or all domains at the pace of their budgets, until nothing is due.
 
@@ -90,10 +93,12 @@ class App(Management):
         Subscribers are not notified.
         pages, time_limit: limits of the crawl.  at: knowledge time (docs/theory-of-operation.md); None for now.
         stop: when it is set, requests in progress are finished and recorded, and no others are started.
+        tag: also crawl the domains with this tag.
         """
-        targets, stop = await find_targets(self._db, names, at=at), stop or asyncio.Event()
+        selected = await add_tagged_names(self._db, names, tag)
+        targets, stop = await find_targets(self._db, selected, at=at), stop or asyncio.Event()
         request = CrawlRequest("python", at=at, max_pages=pages, time_limit=time_limit, stop=stop, notify=False)
-        return await crawl(self._db, targets, replace(request, ignore_pace=bool(names)))
+        return await crawl(self._db, targets, replace(request, ignore_pace=bool(selected)))
 
     async def refresh(self, what: str, *, at: datetime | None = None) -> int:
         """Make all pages of a domain, or one page, due now. Return their number.
@@ -110,17 +115,19 @@ class App(Management):
         since: datetime | None = None,
         kinds: Collection[EventKind] = ALL_KINDS,
         follow: bool = False,
+        tag: str | None = None,
     ) -> AsyncGenerator[FeedItem]:
         """Iterate over changes in the order of the feed, each with its changed blocks.
 
         what: a domain, a page or a URL prefix; None for all.  after: a cursor: the position of the last change that was
         processed.  since: only changes found at or after this time.  follow: continue with changes as they are found,
-        without end.
+        without end.  tag: only changes of domains with this tag.
         Raises CursorTooOld if changes after the cursor are no longer kept, and CursorAhead (a BadInput) if the cursor
         is beyond the end of the feed, so it belongs to another database.
         """
         where = await make_target_filter(self._db, what) if what is not None else ChangeFilter()
-        change_filter = replace(where, after=after, since=since, kinds=frozenset(kinds))
+        tag_name = (await get_tag(self._db, tag)).tag.name if tag is not None else None
+        change_filter = replace(where, after=after, since=since, kinds=frozenset(kinds), tag=tag_name)
         async with aclosing(iterate_changes(self._db, change_filter, follow=follow)) as items:
             async for item in items:
                 yield item

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 
-from crawler.app import domains, explain, imports, page_list, pages, revisits, rules, try_page
+from crawler.app import domains, explain, imports, page_list, pages, revisits, rules, tags, try_page
 from crawler.app.database import AppDatabase
 from crawler.app.delivery import notifications
 from crawler.app.delivery.notifications import DeadLetter, SubscriptionRequest, SubscriptionState
@@ -15,8 +15,8 @@ from crawler.app.page_list import PageAction, PageActionResult, PageListPart, Pa
 from crawler.app.pages import VersionDiff
 from crawler.app.registration import get_domain, parse_typed_url
 from crawler.app.rules import PageRule
-from crawler.app.settings import BY_NAME, SettingsPatch, get_option_name, make_changed_patch
-from crawler.errors import BadInput
+from crawler.app.settings import BY_NAME, get_option_name, make_changed_patch, make_patch
+from crawler.app.tags import TagSummary
 
 ALL_PAGES = PageQuery()
 
@@ -36,12 +36,28 @@ class Management:
 
         New seeds are added to the existing ones; other lists are replaced.
         """
-        for name in (*settings, *unset):
-            if name not in BY_NAME:
-                raise BadInput(f"there is no setting {name!r}: use one of {', '.join(BY_NAME)}", field=name)
-        found, options = await get_domain(self._db, domain), [get_option_name(BY_NAME[name]) for name in unset]
-        patch = SettingsPatch(settings)
+        make_patch(dict.fromkeys(unset))  # raises BadInput for an unknown name
+        patch, options = make_patch(settings), [get_option_name(BY_NAME[name]) for name in unset]
+        found = await get_domain(self._db, domain)
         return await domains.change_settings(self._db, found, patch, unset=options, at=datetime.now(UTC))
+
+    async def tags(self) -> list[TagSummary]:
+        """Return the tags of domains, with their settings and domains."""
+        return await tags.list_tags(self._db)
+
+    async def tag(self, *names: str, add: Collection[str] = (), remove: Collection[str] = ()) -> list[Domain]:
+        """Add tags to domains and remove others. A tag that does not exist is created."""
+        return await tags.change_tags(self._db, names, add=list(add), remove=list(remove), at=datetime.now(UTC))
+
+    async def set_tag(self, /, tag: str, *, unset: Collection[str] = (), **settings: Any) -> TagSummary:
+        """Change settings of a tag, which its domains inherit. A tag that does not exist is created."""
+        make_patch(dict.fromkeys(unset))  # raises BadInput for an unknown name
+        patch, options = make_patch(settings), [get_option_name(BY_NAME[name]) for name in unset]
+        return (await tags.change_tag_settings(self._db, tag, patch, unset=options, at=datetime.now(UTC)))[0]
+
+    async def remove_tag(self, tag: str) -> list[Domain]:
+        """Delete a tag; its domains no longer have its settings."""
+        return await tags.remove_tag(self._db, tag, at=datetime.now(UTC))
 
     async def pause(self, *names: str) -> list[Domain]:
         """Pause domains until they are resumed. Requests in progress are finished."""
@@ -82,11 +98,17 @@ class Management:
         return await domains.remove_domains(self._db, names)
 
     async def import_text(
-        self, text: str, *, settings: DomainSettings | None = None, offline: bool = False
+        self,
+        text: str,
+        *,
+        settings: DomainSettings | None = None,
+        tags: Collection[str] = (),
+        offline: bool = False,
     ) -> ImportResult:
         """Register the domains of a list, an OPML document or a sitemap, and add its URLs as pages that are due now."""
         names, patch = imports.parse_import(text), make_changed_patch(settings or DomainSettings())
-        return await imports.import_names(self._db, names, patch, offline=offline, at=datetime.now(UTC))
+        at = datetime.now(UTC)
+        return await imports.import_names(self._db, names, patch, tags=list(tags), offline=offline, at=at)
 
     async def add_rule(self, domain: str, rule: PageRule, *, first: bool = False) -> Domain:
         """Add a rule, or replace the rule with its pattern. first: insert it before all other rules."""

@@ -27,6 +27,7 @@ def crawl(
             "unless it is due.",
         ),
     ] = False,
+    tag: Annotated[str | None, option("TAG", "Also crawl the registered domains with this tag.")] = None,
     dry_run: Annotated[
         bool, flag("--dry-run", "Show what would be fetched, and at what cost, without fetching it.")
     ] = False,
@@ -50,16 +51,17 @@ def crawl(
         recrawl crawl https://docs.example.com
         recrawl crawl docs.example.com --pages 100
         recrawl crawl --due
+        recrawl crawl --tag news
         recrawl crawl docs.example.com --dry-run
         recrawl crawl http://127.0.0.1:8000/ --allow-private --json
     """
     time_limit = values.parse_span(max_run_time) if max_run_time else None
-    if not names and not due:
-        raise BadInput("nothing to crawl: give a URL or a domain, or --due for all registered domains")
+    if not names and not due and tag is None:
+        raise BadInput("nothing to crawl: give a URL or a domain, a --tag, or --due for all registered domains")
     if settings().plugins:
         maintenance.check_plugins(settings())
     if dry_run:
-        preview_output.show_preview(names or (), patch=patch, max_pages=pages, at=at, as_json=as_json)
+        preview_output.show_preview(names or (), tag=tag, patch=patch, max_pages=pages, at=at, as_json=as_json)
         return DONE
 
     request = app.CrawlRequest(
@@ -67,6 +69,7 @@ def crawl(
         at=at,
         max_pages=pages,
         time_limit=time_limit,
-        ignore_pace=bool(names),  # a domain that the user names is fetched now, not spread over the day
+        ignore_pace=bool(names)
+        or (tag is not None and not due),  # a domain that the user names is fetched now, not spread over the day
     )
-    return crawl_output.run_crawl(names or (), request, patch=patch, due=due, offline=offline, as_json=as_json)
+    return crawl_output.run_crawl(names or (), request, tag=tag, patch=patch, due=due, offline=offline, as_json=as_json)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from crawler.app import crawl as app
 from crawler.app.database import AppDatabase
 from crawler.app.settings import SettingsPatch
+from crawler.app.tags import add_tagged_names
 from crawler.cli.domains.register import probe_and_register
 from crawler.cli.lazy import notify_output, progress
 from crawler.cli.output import is_terminal, print_json, remark, say, show_facts, show_rows
@@ -26,9 +27,16 @@ NO_BROWSER = "no browser was found. Install one with `apt-get install chromium-h
 
 
 def run_crawl(
-    names: Sequence[str], request: app.CrawlRequest, *, patch: SettingsPatch, due: bool, offline: bool, as_json: bool
+    names: Sequence[str],
+    request: app.CrawlRequest,
+    *,
+    tag: str | None,
+    patch: SettingsPatch,
+    due: bool,
+    offline: bool,
+    as_json: bool,
 ) -> int:
-    """Crawl the named domains and pages, print the result and return the exit code.
+    """Crawl the named domains and pages and those with a tag, print the result and return the exit code.
 
     request: this function sets its `stop`.  due: skip named pages that are not due.
     """
@@ -40,7 +48,8 @@ def run_crawl(
         async def register(name: str) -> tuple[app.Domain, app.Fetched | None]:
             return await probe_and_register(db, name, patch, offline=offline, at=clock.now())
 
-        targets = await app.find_targets(db, names, at=at, register=register, only_due=due)
+        selected = await add_tagged_names(db, names, tag)
+        targets = await app.find_targets(db, selected, at=at, register=register, only_due=due)
         _remark_conditions(targets, patch, at=at)
         stoppable = replace(request, stop=interrupts.stop)
         if not is_terminal(sys.stderr):

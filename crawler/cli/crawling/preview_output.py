@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from crawler.app.domains import make_domain_settings
-from crawler.app.preview import CrawlPreview, State, Target, preview_crawl
+from crawler.app.preview import AppDatabase, CrawlPreview, CrawlPreviews, State, Target, preview_crawl
 from crawler.app.settings import SettingsPatch
 from crawler.app.status import format_wait
+from crawler.app.tags import add_tagged_names
 from crawler.cli.options import NO_DOMAIN
 from crawler.cli.output import print_json, say, show_facts, show_rows
-from crawler.cli.session import run_on_database, settings
+from crawler.cli.session import Interrupts, run_on_database, settings
 from crawler.format.values import format_bytes, format_count, format_instant, format_span
 from crawler.json_lines import pick_fields
 
@@ -17,10 +18,20 @@ EXTRA_REQUESTS = ", one per page, plus robots.txt and repeat fetches of changed 
 
 
 def show_preview(
-    names: Sequence[str], *, patch: SettingsPatch, max_pages: int | None, at: datetime | None, as_json: bool
+    names: Sequence[str],
+    *,
+    tag: str | None,
+    patch: SettingsPatch,
+    max_pages: int | None,
+    at: datetime | None,
+    as_json: bool,
 ) -> None:
     make_domain_settings(patch, settings())  # raises BadInput for settings that a registration would reject
-    previews, unregistered = run_on_database(lambda db, _: preview_crawl(db, names, max_pages=max_pages, at=at))
+
+    async def work(db: AppDatabase, _: Interrupts) -> CrawlPreviews:
+        return await preview_crawl(db, await add_tagged_names(db, names, tag), max_pages=max_pages, at=at)
+
+    previews, unregistered = run_on_database(work)
     at = at or datetime.now(UTC)
     if as_json:
         print_json({"at": at, "plans": [_describe_preview(plan) for plan in previews], "unregistered": unregistered})

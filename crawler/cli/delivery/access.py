@@ -7,7 +7,7 @@ import typer
 
 from crawler.cli.lazy import feeds, tokens
 from crawler.cli.lazy import kinds as change_kinds
-from crawler.cli.options import Json, Kinds, argument, flag, option, span_option
+from crawler.cli.options import Json, Kinds, Tag, argument, flag, option, span_option
 from crawler.cli.output import print_listing, print_outcome, remark
 from crawler.cli.session import run_on_database, settings
 from crawler.errors import BadInput
@@ -95,6 +95,7 @@ def feed(
         str | None, argument("DOMAIN|URL", "A domain, or a URL prefix of its pages. Default: all domains.")
     ] = None,
     kind: Kinds = None,
+    tag: Tag = None,
     name: Annotated[
         str | None, option("NAME", "A name for the address, such as phone. Default: derived from the feed.")
     ] = None,
@@ -114,11 +115,12 @@ def feed(
         recrawl feed
         recrawl feed docs.example.com --kind added,gone
         recrawl feed https://docs.example.com/guide/
+        recrawl feed --tag news
         recrawl feed docs.example.com --name phone
         recrawl feed --list
         recrawl feed --revoke phone
     """
-    if list_all + (revoke is not None) + revoke_all > (what is None and kind is None and name is None):
+    if list_all + (revoke is not None) + revoke_all > (what is None and kind is None and tag is None and name is None):
         raise BadInput("--list, --revoke and --revoke-all cannot be combined with other options")
     home = settings().home.resolve()
     if list_all:
@@ -137,14 +139,14 @@ def feed(
         message = "1 address revoked" if count == 1 else f"{count:,} addresses revoked"
         print_outcome({"revoked": count}, message, as_json=as_json)
     else:
-        _issue(what, kinds=kind, name=name, as_json=as_json)
+        _issue(what, kinds=kind, tag=tag, name=name, as_json=as_json)
 
 
-def _issue(what: str | None, *, kinds: str | None, name: str | None, as_json: bool) -> None:
+def _issue(what: str | None, *, kinds: str | None, tag: str | None, name: str | None, as_json: bool) -> None:
     if kinds is not None:
         change_kinds.parse_kinds(kinds)
     issued = run_on_database(
-        lambda db, _: feeds.issue_feed(db, what, kinds=kinds or "", name=name, at=datetime.now(UTC))
+        lambda db, _: feeds.issue_feed(db, what, kinds=kinds or "", name=name, tag=tag, at=datetime.now(UTC))
     )
     print_outcome({"name": issued.name, "feed": issued.url, "is_served": issued.is_served}, issued.url, as_json=as_json)
     if not as_json and not issued.is_served:
@@ -152,6 +154,6 @@ def _issue(what: str | None, *, kinds: str | None, name: str | None, as_json: bo
 
 
 def _describe_address(address: "feeds.FeedAddress") -> dict[str, object]:
-    about = pick_fields(address.selection, "domain", "prefix", "kinds") if address.selection is not None else {}
-    fields = {name: about.get(name) or None for name in ("domain", "prefix", "kinds")}
+    about = pick_fields(address.selection, "domain", "prefix", "kinds", "tag") if address.selection is not None else {}
+    fields = {name: about.get(name) or None for name in ("domain", "prefix", "kinds", "tag")}
     return {"name": address.name, "created_at": address.created_at, **fields}

@@ -7,7 +7,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from crawler.cli.lazy import notifications, notify_output
-from crawler.cli.options import KINDS_HELP, At, Json, argument, flag, option
+from crawler.cli.options import KINDS_HELP, At, Json, Tag, argument, flag, option
 from crawler.cli.output import print_json, print_json_line, print_listing, print_outcome, remark, say
 from crawler.cli.session import DONE, PROBLEM, Interrupts, run_on_database, settings
 from crawler.clock import Clock
@@ -90,6 +90,7 @@ PRIVATE_HELP = "Allow a receiver on this machine or in a private network."
 def add(
     target: Target,
     domain: DomainName = None,
+    tag: Tag = None,
     page: PageFilter = None,
     prefix: Prefix = None,
     pattern: Pattern = None,
@@ -121,6 +122,7 @@ def add(
     Examples:
 
         recrawl notify add env:TELEGRAM --domain docs.example.com
+        recrawl notify add env:TELEGRAM --tag news
         recrawl notify add 'mailto://mail.example.com?from=me@example.com&to=me@example.com' --kind added,gone
         recrawl notify add https://ci.example.com/hook --secret env:HOOK_KEY --pattern /api/
         recrawl notify add env:MAIL --domain shop.example.com --pattern /kettle --selector .price --below 40
@@ -129,6 +131,7 @@ def add(
     request = notifications.SubscriptionRequest(
         target=target,
         domain=domain,
+        tag=tag,
         page=page,
         prefix=prefix,
         pattern=pattern,
@@ -159,6 +162,7 @@ def change(
     number: Number,
     target: NewTarget = None,
     domain: DomainName = None,
+    tag: Tag = None,
     page: PageFilter = None,
     prefix: Prefix = None,
     pattern: Pattern = None,
@@ -192,8 +196,10 @@ def change(
     given = {name: value for name, value in given.items() if value is not None} | {"may_run_commands": True}
     if kind == "":
         given["kinds"] = None
-    if domain is not None or page or prefix:
-        given["domain"] = domain  # a page or a prefix also names its domain
+    if domain is not None or page or prefix or tag:
+        given |= {"domain": domain, "tag": tag}  # one replaces the other; a page or a prefix also names its domain
+    elif tag is not None:
+        given["tag"] = None
     conditions = {"appears": match, "goes": lacks, "above": above, "below": below}
     if any(value is not None for value in conditions.values()):
         given["conditions"] = conditions

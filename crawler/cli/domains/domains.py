@@ -11,7 +11,7 @@ import typer
 from crawler.app.settings import SettingsPatch
 from crawler.cli.lazy import domain_settings, domains, imports, register, registration
 from crawler.cli.lazy import status as app_status
-from crawler.cli.options import NO_DOMAIN, At, DomainName, DomainNames, Json, Offline, argument, flag, option
+from crawler.cli.options import NO_DOMAIN, At, DomainName, DomainNames, Json, Offline, Tag, Tags, argument, flag, option
 from crawler.cli.output import print_json, print_listing, print_outcome, remark, say, show_facts
 from crawler.cli.running.prune import format_storage
 from crawler.cli.session import DONE, PROBLEM, Interrupts, run_on_database, settings
@@ -38,6 +38,7 @@ def add(
             "--from",
         ),
     ] = None,
+    tag: Tags = None,
     offline: Offline = False,
     patch: SettingsPatch = EMPTY_PATCH,
     at: At = None,
@@ -47,7 +48,7 @@ def add(
 
     The root page of each domain is requested once. If it redirects within the same registrable domain (to www or
     https), the redirect's target is registered, and the original name becomes an alias. A URL with a path adds that
-    page as a seed; in a registered domain, the page is fetched next.
+    page as a seed; in a registered domain, the page is fetched next. A tag is also given to registered domains.
 
     Examples:
 
@@ -56,13 +57,15 @@ def add(
         recrawl domains add example.com --target-freshness 95% --budget-bytes 2GB
         recrawl domains add http://127.0.0.1:8000 --allow-private
         recrawl domains add --from names.txt --offline
-        recrawl domains add --from feeds.opml
+        recrawl domains add --from feeds.opml --tag news
     """
     names = [*(domain or []), *(_read_names(source) if source is not None else [])]
     if not names:
         raise BadInput("nothing to register: name a URL, or a file with --from")
     now = at or datetime.now(UTC)
-    result = run_on_database(lambda db, _: imports.import_names(db, names, patch, offline=offline, at=now))
+    result = run_on_database(
+        lambda db, _: imports.import_names(db, names, patch, tags=tag or (), offline=offline, at=now)
+    )
     if source is None and len(names) == 1 and result.failed:
         raise BadInput(next(iter(result.failed.values())))
     _print_result(result, as_json=as_json)
@@ -88,8 +91,12 @@ def _print_result(result: "imports.ImportResult", *, as_json: bool) -> None:
     if as_json:
         failed = [{"name": name, "error": error} for name, error in result.failed.items()]
         registered = [domains.describe_domain(domain) for domain in result.registered]
-        print_json({"registered": registered, "pages": result.pages, "failed": failed, "warnings": result.warnings})
+        tagged = [domain.authority for domain in result.tagged]
+        document = {"registered": registered, "tagged": tagged, "pages": result.pages, "failed": failed}
+        print_json(document | {"warnings": result.warnings})
         return
+    for domain in result.tagged:
+        say(f"{domain.authority} is tagged")
     for domain in result.registered:
         say(f"Registered {domain.root}{register.format_aliases(domain)}")
     if result.pages:
@@ -99,15 +106,16 @@ def _print_result(result: "imports.ImportResult", *, as_json: bool) -> None:
 
 
 @app.command("list")
-def list_all(as_json: Json = False) -> None:
+def list_all(tag: Tag = None, as_json: Json = False) -> None:
     """List the domains with their page counts.
 
     Examples:
 
         recrawl domains list
+        recrawl domains list --tag news
         recrawl domains list --json
     """
-    listed = run_on_database(lambda db, _: domains.list_domains(db))
+    listed = run_on_database(lambda db, _: domains.list_domains(db, tag=tag))
     rows = (
         {
             "domain": each.domain.authority,
@@ -116,6 +124,7 @@ def list_all(as_json: Json = False) -> None:
             **{name: str(getattr(each, name.replace(" ", "_"))) for name in NUMBERS[1:]},
             "last visit": format_instant(each.last_visit_at),
             "next": format_instant(each.wake_at) if each.wake_at else "-",
+            "tags": ", ".join(tag.name for tag in each.domain.tags),
         }
         for each in listed
     )
@@ -145,8 +154,9 @@ def show(domain: DomainName, at: At = None, as_json: Json = False) -> None:
             ("Domain", shown.authority),
             ("Root", shown.root),
             ("Aliases", ", ".join(sorted(shown.aliases))),
+            ("Tags", ", ".join(tag.name for tag in shown.tags)),
             ("Registered", format_instant(shown.registered_at)),
-            *domain_settings.format_all_settings(shown.settings),
+            *domain_settings.format_sourced_settings(shown),
             ("Rules", "\n".join(map(domain_settings.format_rule, shown.settings.rules))),
             ("Unusable settings", "\n".join(shown.settings.problems)),
             ("Hours now", domain_settings.format_opening(shown, at=instant)),
@@ -164,7 +174,7 @@ def show(domain: DomainName, at: At = None, as_json: Json = False) -> None:
 def change(
     domain: DomainName,
     unset: Annotated[
-        list[str] | None, option("NAME", "Reset a setting to its default, such as budget or include. Can be repeated.")
+        list[str] | None, option("NAME", "Unset a setting, such as budget or include. Can be repeated.")
     ] = None,
     patch: SettingsPatch = EMPTY_PATCH,
     at: At = None,
@@ -172,6 +182,7 @@ def change(
 ) -> None:
     """Change the settings of a domain. Settings that are not given stay unchanged.
 
+    A value given here takes precedence over those of the domain's tags; --unset falls back to them, or to the default.
     New seeds are added to the existing ones. The other lists (--include, --exclude, --boost, --header) are replaced.
     --target-freshness and --max-age replace each other. A setting that can change the content or links of pages
     (--include, --exclude, --max-depth, --header, --auth, --login, --cookies, --language, --render) makes recrawl fetch
@@ -203,7 +214,7 @@ def change(
         print_json(domains.describe_domain(after))
         return
     register.remark_missing_secrets(after.settings, unless=before.settings)
-    changed_lines = domain_settings.format_changed_settings(before.settings, after.settings)
+    changed_lines = domain_settings.format_changes(before, after)
     say(f"{after.authority} is changed" if changed_lines else f"{after.authority}: nothing changed")
     for line in changed_lines:
         say(f"  {line}")

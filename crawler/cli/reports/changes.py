@@ -7,7 +7,7 @@ from typing import Annotated
 from crawler.cli import values
 from crawler.cli.lazy import changes as app
 from crawler.cli.lazy import changes_output, kinds
-from crawler.cli.options import KINDS_HELP, At, Json, argument, flag, option
+from crawler.cli.options import KINDS_HELP, At, Json, Tag, argument, flag, option
 from crawler.cli.session import DONE
 from crawler.errors import BadInput
 
@@ -24,6 +24,7 @@ def changes(
         str | None, option("KINDS", f"{KINDS_HELP} Default: all except added and hint; with --json, all.")
     ] = None,
     domain: Annotated[str | None, option("DOMAIN", "Only changes of this domain, like the argument DOMAIN.")] = None,
+    tag: Tag = None,
     limit: Annotated[
         int | None, option("N", "Maximum number of changes. Default: 20, or 1000 with --json.", min=1, max=1_000_000)
     ] = None,
@@ -58,6 +59,7 @@ def changes(
         recrawl changes --since 7d
         recrawl changes docs.example.com --since yesterday --kind changed,gone
         recrawl changes https://docs.example.com/guide/ --diff
+        recrawl changes --tag news --since yesterday
         recrawl changes --since 4711 --json
         recrawl changes docs.example.com --atom > /srv/www/docs.atom
         recrawl changes --follow --json | while read -r line; do ...; done
@@ -71,7 +73,7 @@ def changes(
         raise BadInput("two domains are given: use either DOMAIN or --domain")
     if what in values.DAYS_BACK:
         raise BadInput(f"{what} is not a domain; did you mean recrawl changes --since {what}?")
-    query = app.ChangesQuery(what, domain, after, kinds.parse_kinds(kind) if kind is not None else None)
+    query = app.ChangesQuery(what, domain, after, kinds.parse_kinds(kind) if kind is not None else None, tag)
     if follow:
         query = replace(query, kinds=query.kinds or (app.ALL_KINDS if as_json else kinds.NEWS))
         return changes_output.follow_changes(query, from_now=since is None, as_json=as_json, diff=diff, why=why)

@@ -6,14 +6,16 @@ and no change of its pages. In contrast, "sold out" on one of fifty pages that s
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
 from heapq import nsmallest
+from itertools import islice
 from typing import Any, NamedTuple, TypeGuard
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from crawler.core.http.urls import PageKey
-from crawler.core.noise.words import Words, keep_newest, split_words
+from crawler.core.noise.words import Words, get_word_pattern, keep_newest
 from crawler.core.page.block import Block, BlockKind
 from crawler.core.page.fingerprint import hash_text
 from crawler.core.page.shared_lines import SharedLines
@@ -25,6 +27,7 @@ ENOUGH_PAGES = 3  # minimum number of distinct pages with a boilerplate block
 MIN_BOILERPLATE_SHARE = 0.8  # of the visits to pages with the block's path, since the block was first found
 MIN_PATH_SHARE = 0.05  # minimum share of all visits that were to pages with the block's path
 ENOUGH_REPLACEMENTS = 3  # successive boilerplate texts at a path, after which its text is expected to rotate
+MAX_KNOWN_CHARS = 200  # of a text whose words are remembered for other pages
 MIN_ROTATING_PAGES = 2  # minimum number of distinct pages with a boilerplate block at such a path
 
 
@@ -78,7 +81,7 @@ class Boilerplate(Struct, frozen=True):
     def list_shared_lines(self) -> SharedLines:
         """Return the texts that are boilerplate now."""
         hashes = (count.text for form, count in self.counts.items() if count.text and self.contains(form))
-        return SharedLines(frozenset(hashes), self.total_visits)
+        return SharedLines.build(hashes, pages=self.total_visits)
 
     def was_boilerplate(self, form: int) -> bool:
         """Return whether a block is or was boilerplate."""
@@ -112,14 +115,32 @@ NO_BOILERPLATE = Boilerplate()
 
 def compute_form(block: Block, words: Words) -> int:
     """Return a hash of a block's path, kind and words. words: the block's words under a mask."""
-    return hash_text(f"{block.css_path} {block.kind} {' '.join(words)}")
+    return hash_text(f"{block.css_path} {_NAMES[block.kind]} {' '.join(words)}")
 
 
-def compute_forms(blocks: Iterable[Block], mask_words: Callable[[Block], Words] = split_words) -> BlockForms:
-    """Return the forms of a page's blocks. mask_words: returns a block's words under a mask."""
-    pairs = [(block, compute_form(block, mask_words(block))) for block in blocks]
+_NAMES = {kind: kind.value for kind in BlockKind}  # formatting a member takes longer
+
+
+def compute_forms(blocks: Iterable[Block], mask_words: Callable[[Block], Words] | None = None) -> BlockForms:
+    """Return the forms of a page's blocks. mask_words: returns a block's words under a mask; None: there is no mask."""
+    if mask_words is None:
+        pairs = [(block, _compute_plain_form(block)) for block in blocks]
+    else:
+        pairs = [(block, compute_form(block, mask_words(block))) for block in blocks]
     texts = {form: hash_text(block.text) for block, form in pairs if block.kind is BlockKind.TEXT}
     return BlockForms([(block.css_path, form) for block, form in pairs], texts)
+
+
+def _compute_plain_form(block: Block) -> int:
+    join_words = _join_known_words if len(block.text) <= MAX_KNOWN_CHARS else _join_words
+    return hash_text(f"{block.css_path} {_NAMES[block.kind]} {join_words(block.text, block.kind is BlockKind.LINK)}")
+
+
+def _join_words(text: str, is_link: bool) -> str:  # noqa: FBT001  lru_cache is slower with keywords
+    return " ".join(get_word_pattern(is_link=is_link).findall(text))
+
+
+_join_known_words = lru_cache(maxsize=1 << 13)(_join_words)  # boilerplate is on many pages
 
 
 def parse_page(body: bytes, *, with_blocks: bool, with_forms: bool = False, **options: Any) -> Parsed:
@@ -158,25 +179,31 @@ def learn_page(
     visits = keep_newest(visits, MAX_COUNTED_BLOCKS)
     counts = dict(boilerplate.counts)
     replacements = dict(boilerplate.replacements)
+    only_page = (page,)
     for form, path in {form: path for path, form in blocks if path in visits}.items():
-        count = counts.pop(form, None)
-        if count is None or count.last_visit > visits[path]:  # the path was dropped in between
-            count = BlockCount(path, (), first_visit=visits[path], last_visit=visits[path], visits=0)
-        gap = visits[path] - count.last_visit - 1
-        pages = count.pages if page in count.pages or len(count.pages) >= ENOUGH_PAGES else (*count.pages, page)
-        was, text = count.was_boilerplate, texts.get(form, 0)
-        count = BlockCount(count.path, pages, count.first_visit, visits[path], count.visits + 1, was, text)
-        if not count.was_boilerplate and _is_boilerplate(count, visits):
-            count = count._replace(was_boilerplate=True)
-            before = replacements.get(path, 0)
-            replacements[path] = before + 1 if _replaces_boilerplate(count, counts) else max(1, before)
+        count, visit, text = counts.pop(form, None), visits[path], texts.get(form, 0)
+        if count is None or count.last_visit > visit:  # it is new, or the path was dropped in between
+            counts[form] = _new_count((path, only_page, visit, visit, 1, False, text))
+            continue
+        _, pages, first_visit, last_visit, known, was, _ = count
+        if len(pages) < ENOUGH_PAGES and page not in pages:
+            pages = (*pages, page)
+        count = _new_count((count.path, pages, first_visit, visit, known + 1, was, text))
+        if not was:
+            if len(pages) >= ENOUGH_PAGES and _is_boilerplate(count, visits):
+                count = count._replace(was_boilerplate=True)
+                before = replacements.get(path, 0)
+                replacements[path] = before + 1 if _replaces_boilerplate(count, counts) else max(1, before)
         # The block was missing in between and is found again: the first few pages had it by chance.
-        elif count.was_boilerplate and 0 < gap < ENOUGH_PAGES and not _is_boilerplate(count, visits):
+        elif 1 < visit - last_visit <= ENOUGH_PAGES and not _is_boilerplate(count, visits):
             count = count._replace(was_boilerplate=False)
         counts[form] = count
     if len(replacements) > MAX_COUNTED_BLOCKS:
         replacements = {path: replaced for path, replaced in replacements.items() if path in visits}
     return Boilerplate(_trim_counts(counts), visits, replacements, boilerplate.total_visits + 1)
+
+
+_new_count: Callable[[Iterable[Any]], BlockCount] = partial(tuple.__new__, BlockCount)
 
 
 def _replaces_boilerplate(count: BlockCount, counts: Mapping[int, BlockCount]) -> bool:
@@ -211,8 +238,15 @@ def _trim_counts(counts: Mapping[int, BlockCount]) -> Mapping[int, BlockCount]:
     surplus = len(counts) - MAX_COUNTED_BLOCKS
     if surplus <= 0:
         return counts
-    older = list(counts)[: max(len(counts) // 2, surplus)]
+    older = list(islice(counts.items(), max(len(counts) // 2, surplus)))
+    dropped = [form for form, count in older if count.visits == 1 and not count.was_boilerplate][:surplus]
+    if len(dropped) < surplus:
+        dropped = [form for form, _ in nsmallest(surplus, older, key=_rank_count)]
     remaining = dict(counts)
-    for form in nsmallest(surplus, older, key=lambda form: (counts[form].was_boilerplate, counts[form].visits)):
+    for form in dropped:
         del remaining[form]
     return remaining
+
+
+def _rank_count(item: tuple[int, BlockCount]) -> tuple[bool, int]:
+    return item[1].was_boilerplate, item[1].visits

@@ -26,8 +26,12 @@ NUMBER = "\0"  # replaces a number; pages never contain it
 @lru_cache(_CACHE_SIZE)
 def split_words(block: Block) -> Words:
     """Return the words of a block in order; for a link, the parts of its URL."""
-    pattern = _URL_PART if block.kind is BlockKind.LINK else _WORD
-    return tuple(pattern.findall(block.text))
+    return tuple(get_word_pattern(is_link=block.kind is BlockKind.LINK).findall(block.text))
+
+
+def get_word_pattern(*, is_link: bool) -> re.Pattern[str]:
+    """Return the expression that finds the words of a block."""
+    return _URL_PART if is_link else _WORD
 
 
 @lru_cache(_CACHE_SIZE)

@@ -1,7 +1,8 @@
-/* The walk of scan.py over the tree of a page, its result as plain buffers, and two loops over the text of a page.
+/* The walk of scan.py over the tree of a page, its result as plain buffers, the texts made of it, and two loops over the
+   source of a page.
 
    scan.py is the reference, and its names are used here. compiled_scan.py loads this file and makes a PageScan of the
-   buffers. The file stands alone: it needs no header and no library. What it calls is in `Functions`, which Python
+   buffers, or only asks for the texts. The file stands alone: it needs no header and no library. What it calls is in `Functions`, which Python
    fills with the addresses of lexbor's functions in the selectolax wheel; no layout of a lexbor structure is known
    here. Any C compiler can compile it; see scripts/compile_reader.py.
 
@@ -11,6 +12,7 @@
 
 typedef __SIZE_TYPE__ size_t;
 typedef unsigned char byte;
+typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef void Node;
@@ -45,7 +47,8 @@ typedef struct {
     const u32 *cost_flags;
     int max_root_chars, min_message_words, max_message_chars, max_data_chars;
     int tree_steps, formatted_nodes, many_attributes_chars;
-    const u32 *unspaced; /* of fingerprint.py: the first and last characters of ranges, and a zero */
+    const u32 *unspaced; /* of text_words.py: the first and last characters of ranges, and a zero */
+    const u16 *lower; /* of word characters, the lowercase or UNKNOWN; 0 for other characters */
 } Settings;
 
 enum { BLOCK = 1, HIDDEN = 2, BOILERPLATE_TAG = 4, CONTENT_TAG = 8, PREFORMATTED_TAG = 16 };
@@ -88,9 +91,13 @@ enum {
     BOX_TAGS, BOX_FLAGS, FOLLOWED, RECORD_KINDS, /* bytes */
     BOX_PARENTS, BOX_ENDS, LINE_BOXES, LINE_CHARS, LINE_LINK_CHARS, POINTERS, /* integers; of a pointer, four */
     BOX_CLASSES, BOX_HINTS, TEXTS, MARKED, ANCHORS, RECORD_VALUES, BASE_VALUE, LANGUAGE, /* strings */
+    LOCAL, /* for each anchor, whether it is a part of the page */
+    SCRIPTS, /* the texts of inline scripts */
+    /* What `join_texts`, `digest_words`, `join_content` and `find_data_paths` make of these: */
+    WHOLE, MAIN, RESTORED, SHAPE, LOWER, HASHES, MARKS, PERMALINKS, READING, PATHS,
     BUFFERS
 };
-typedef struct { Buffer buffers[BUFFERS]; size_t signs, failed; } Scan;
+typedef struct { Buffer buffers[BUFFERS]; size_t signs, failed, chars; } Scan;
 
 typedef struct {
     int depth, box, own_box, root_chars, root_anchors;
@@ -110,6 +117,7 @@ typedef struct {
     size_t text_start, marked_start;
     int has_gap; /* whether whitespace comes before the next word of the text */
     int has_space; /* the same for the marked line */
+    int has_control; /* whether the text has characters that are not in the marked line */
     int chars, link_chars, line_pointers, pending;
     /* Of the page: */
     int all_chars, data_chars_left, titles, is_in_body;
@@ -186,8 +194,7 @@ static int is_html_space(byte each) { return kinds[each] == SPACE && each != '\v
 
 static int is_continuation(byte each) { return (each & 0xC0) == 0x80; }
 
-static Text strip(Text text) {
-    text.start = skip_spaces(text);
+static Text strip_end(Text text) {
     while (text.start < text.end) {
         const byte *last = text.end - 1;
         while (last > text.start && is_continuation(*last)) last--;
@@ -195,6 +202,11 @@ static Text strip(Text text) {
         text.end = last;
     }
     return text;
+}
+
+static Text strip(Text text) {
+    text.start = skip_spaces(text);
+    return strip_end(text);
 }
 
 /* Take the next word of a text; return whether there is one. */
@@ -231,12 +243,33 @@ static int count_chars(Text text) {
     return count;
 }
 
+static int count_spaces(Text text) {
+    const u64 ones = 0x0101010101010101ull, low = ones * 0x7F;
+    int count = 0;
+    for (; text.end - text.start >= 8; text.start += 8) {
+        u64 word = ((const Word *)(const void *)text.start)->value ^ ones * ' ';
+        count += (int)((~(((word & low) + low) | word | low) >> 7) * ones >> 56);
+    }
+    while (text.start < text.end) count += *text.start++ == ' ';
+    return count;
+}
+
 static Text take_chars(Text text, int count) {
     const byte *at = text.start;
     if (text.end - text.start <= count) return text;
     while (at < text.end && (count -= !is_continuation(*at)) >= 0) at++;
     text.end = at;
     return text;
+}
+
+static const byte *find_byte(Text text, byte value) {
+    const u64 ones = 0x0101010101010101ull;
+    for (; text.end - text.start >= 8; text.start += 8) {
+        u64 word = ((const Word *)(const void *)text.start)->value ^ ones * value;
+        if ((word - ones) & ~word & ones << 7) break; /* one of the eight bytes is zero */
+    }
+    while (text.start < text.end && *text.start != value) text.start++;
+    return text.start < text.end ? text.start : 0;
 }
 
 /* ---- Buffers ---- */
@@ -291,16 +324,22 @@ static void add_string(Walker *walker, int number, Text text) {
     buffer->length = (size_t)(to - buffer->data);
 }
 
+#if defined __GNUC__ && !defined __TINYC__ && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define LOWEST_FIRST /* the first of eight bytes is the lowest one of a number */
+#endif
+
 /* Append words, separated by single spaces, to what is in a buffer from `start` on. has_gap: whether whitespace comes
    before the text. Return whether it ends with whitespace. */
 static int add_words(Walker *walker, int number, size_t start, Text text, int dropped, int has_gap) {
+    const u64 ones = 0x0101010101010101ull;
     Buffer *buffer = &walker->buffers[number];
     byte *to = reserve(walker, buffer, (size_t)(text.end - text.start) + 1), *first;
-    const byte *at = text.start;
+    const byte *at = text.start, *start_at;
     if (!to) return 0;
     first = buffer->data + start;
     while (at < text.end) {
         int length = get_space_length(at, text.end);
+        walker->has_control |= kinds[*at] <= CONTROL;
         if (length || kinds[*at] <= dropped) {
             has_gap |= length > 0;
             at += length ? length : 1;
@@ -308,6 +347,17 @@ static int add_words(Walker *walker, int number, size_t start, Text text, int dr
         }
         if (has_gap && to > first) *to++ = ' ';
         has_gap = 0;
+#ifdef LOWEST_FIRST
+        for (start_at = at; text.end - at >= 8;) { /* copies eight bytes, of which those before a special one count */
+            u64 word = ((const Word *)(const void *)at)->value, special = ((word - ones * 33) | word) & ones << 7;
+            ((Word *)(void *)to)->value = word;
+            length = special ? __builtin_ctzll(special) / 8 : 8;
+            to += length;
+            at += length;
+            if (special) break;
+        }
+        if (at > start_at) continue;
+#endif
         do *to++ = *at++; while (at < text.end && kinds[*at] == PLAIN);
     }
     buffer->length = (size_t)(to - buffer->data);
@@ -440,6 +490,7 @@ static void flush(Walker *walker) {
         add_byte(walker, TEXTS, 0);
         add_byte(walker, MARKED, 0);
         add_integer(walker, LINE_CHARS, walker->chars);
+        walker->scan->chars += (size_t)walker->chars;
         add_integer(walker, LINE_LINK_CHARS, walker->link_chars);
         walker->text_start = buffers[TEXTS].length;
         walker->marked_start = buffers[MARKED].length;
@@ -485,6 +536,16 @@ static void add_marked_words(Walker *walker, Text text) {
     walker->has_space = add_words(walker, MARKED, walker->buffers[MARKED].length, text, CONTROL, 0);
 }
 
+/* Do the same with text whose whitespace is collapsed, and that has no control characters. */
+static void add_collapsed_words(Walker *walker, Text words, int starts_with_space, int ends_with_space) {
+    walker->has_space |= starts_with_space;
+    if (walker->has_space && walker->buffers[MARKED].length > walker->marked_start) add_byte(walker, MARKED, ' ');
+    start_marks(walker);
+    add_string(walker, MARKED, words);
+    if (!walker->scan->failed) walker->buffers[MARKED].length--; /* without the NUL */
+    walker->has_space = ends_with_space;
+}
+
 /* Count the words of the message for readers without scripts, in its first characters. */
 static void add_message(Walker *walker, Text text) {
     text = take_chars(text, settings->max_message_chars - walker->message_chars);
@@ -501,6 +562,9 @@ static void add_text(Walker *walker, Text text, const Element *element) {
     int is_collected = !element->is_hidden && element->is_watched, chars;
     int is_current = is_collected && element->box == walker->box;
     int is_preformatted = walker->buffers[BOX_FLAGS].data[element->box] & PREFORMATTED;
+    Buffer *texts = &walker->buffers[TEXTS];
+    size_t start;
+    Text words;
     if (is_filled(text) && is_blank(text)) {
         walker->has_gap = 1;
         if (is_current && is_preformatted) add_text_without(walker, MARKED, text, CONTROL);
@@ -514,17 +578,24 @@ static void add_text(Walker *walker, Text text, const Element *element) {
         flush(walker);
         walker->box = element->box;
     }
+    start = texts->length;
+    walker->has_control = 0;
     walker->has_gap = add_words(walker, TEXTS, walker->text_start, text, NUL, walker->has_gap);
-    chars = count_word_chars(text);
+    words.start = texts->data + start;
+    words.end = texts->data + texts->length;
+    if (is_filled(words) && *words.start == ' ') words.start++;
+    chars = walker->has_control ? count_word_chars(text) : count_chars(words) - count_spaces(words);
     walker->chars += chars;
     if (element->is_in_link) walker->link_chars += chars;
     if (is_preformatted) add_text_without(walker, MARKED, text, CONTROL);
-    else add_marked_words(walker, text);
+    else if (walker->has_control || !is_filled(words)) add_marked_words(walker, text);
+    else add_collapsed_words(walker, words, get_space_length(text.start, text.end) > 0, walker->has_gap);
 }
 
 /* ---- Records ---- */
 
 static void add_anchor(Walker *walker, Text target, int is_followed) {
+    add_byte(walker, LOCAL, is_filled(target) && *target.start == '#');
     add_string(walker, ANCHORS, target);
     add_byte(walker, FOLLOWED, (byte)is_followed);
 }
@@ -549,7 +620,7 @@ static void collect_text(Walker *walker, Node *node, int is_title) {
     } else {
         text = take_chars(text, walker->data_chars_left);
         walker->data_chars_left -= count_chars(text);
-        add_string(walker, RECORD_VALUES, text);
+        add_string(walker, SCRIPTS, text);
     }
     call->free_text(walker->document, owned);
 }
@@ -876,7 +947,269 @@ void free_scan(Scan *scan) {
     }
 }
 
-/* ---- The cost of a page, as html.py estimates it ---- */
+/* ---- The texts of a page, as content.py and main_content/choice.py have them ---- */
+
+enum { CHARACTERS = 0x2200, UNKNOWN = 0xFFFF };
+
+static void resume(Walker *walker, Scan *scan) {
+    clear(walker, sizeof *walker);
+    walker->scan = scan;
+    walker->buffers = scan->buffers;
+}
+
+/* Take the next string of a buffer. */
+static Text take_string(Text *rest) {
+    Text string = *rest;
+    if ((string.end = find_byte(*rest, 0))) rest->start = string.end + 1;
+    else string.end = rest->start = rest->end;
+    return string;
+}
+
+static Text get_strings(const Scan *scan, int number) {
+    Text strings;
+    strings.start = scan->buffers[number].data;
+    strings.end = strings.start + scan->buffers[number].length;
+    return strings;
+}
+
+/* Append a line and its end to a text. */
+static void add_line(Walker *walker, int number, Text line) {
+    if (!is_filled(line)) return;
+    add_string(walker, number, line);
+    if (!walker->scan->failed) walker->buffers[number].data[walker->buffers[number].length - 1] = '\n';
+}
+
+static void drop_last_line_end(Buffer *buffer) { if (buffer->length) buffer->length--; }
+
+/* Return the end of the mark at the start of a text, or NULL if there is none. */
+static const byte *skip_mark(Text text) {
+    const byte *at = text.start;
+    if (*at != settings->link_marks[0]) return (*at >= 3 && *at <= 8) || *at == settings->link_marks[2] ? at + 1 : 0;
+    while (++at < text.end && *at >= '0' && *at <= '9');
+    return at > text.start + 1 && at < text.end && *at == settings->link_marks[1] ? at + 1 : 0;
+}
+
+static void add_unmarked(Walker *walker, int number, Text marked) {
+    byte *to = reserve(walker, &walker->buffers[number], (size_t)(marked.end - marked.start));
+    if (!to) return;
+    while (marked.start < marked.end) {
+        const byte *end = *marked.start > 16 ? 0 : skip_mark(marked);
+        if (end) marked.start = end;
+        else *to++ = *marked.start++;
+    }
+    walker->buffers[number].length = (size_t)(to - walker->buffers[number].data);
+}
+
+/* Remove the ends of lines at both ends of what is in a buffer from `start` on. */
+static void strip_line_ends(Buffer *buffer, size_t start) {
+    size_t from = start, to = start;
+    while (buffer->length > start && buffer->data[buffer->length - 1] == '\n') buffer->length--;
+    while (from < buffer->length && buffer->data[from] == '\n') from++;
+    if (from == start) return;
+    while (from < buffer->length) buffer->data[to++] = buffer->data[from++];
+    buffer->length = to;
+}
+
+/* Join the main text again, with the line breaks and the indentation of preformatted text. */
+static void restore_line_breaks(Walker *walker, const byte *box_flags, const int *boxes, int lines, int is_whole) {
+    Buffer *restored = &walker->buffers[RESTORED];
+    Text texts = get_strings(walker->scan, TEXTS), all_marked = get_strings(walker->scan, MARKED);
+    int line;
+    for (line = 0; line < lines; line++) {
+        Text text = take_string(&texts), marked = take_string(&all_marked);
+        size_t start = restored->length;
+        byte flags = box_flags[boxes[line]];
+        if (flags & BOILERPLATE && !is_whole) continue;
+        if (!(flags & PREFORMATTED)) {
+            add_line(walker, RESTORED, text);
+            continue;
+        }
+        add_unmarked(walker, RESTORED, marked);
+        strip_line_ends(restored, start);
+        if (restored->length > start) add_byte(walker, RESTORED, '\n');
+    }
+    drop_last_line_end(restored);
+}
+
+/* Join the lines of a page to its whole text, its main text, and the numbers of spaces; return whether there was memory
+   for it. min_main_percent: of the characters, or the main text is all.
+   facts: the number of characters; whether the main text is all; whether it was joined again. */
+int join_texts(Scan *scan, int min_main_percent, int *facts) {
+    Walker state, *walker = &state;
+    const byte *box_flags = scan->buffers[BOX_FLAGS].data;
+    const int *boxes = (const int *)(const void *)scan->buffers[LINE_BOXES].data;
+    Text texts = get_strings(scan, TEXTS);
+    int line, lines, box, has_code = 0, has_boilerplate = 0;
+    resume(walker, scan);
+    for (box = WHOLE; box <= SHAPE; box++) scan->buffers[box].length = 0;
+    lines = get_integer_count(walker, LINE_BOXES);
+    for (line = 0; line < lines; line++) {
+        Text text = take_string(&texts);
+        int is_main = !(box_flags[boxes[line]] & BOILERPLATE);
+        if (!is_filled(text)) continue;
+        add_line(walker, WHOLE, text);
+        add_integer(walker, SHAPE, count_spaces(text));
+        if (is_main) add_line(walker, MAIN, text);
+        else has_boilerplate = 1;
+    }
+    if (!scan->buffers[SHAPE].length) add_integer(walker, SHAPE, 0);
+    drop_last_line_end(&scan->buffers[WHOLE]);
+    drop_last_line_end(&scan->buffers[MAIN]);
+    if (scan->failed) return 0;
+    facts[0] = count_chars(get_strings(scan, WHOLE));
+    facts[1] = !has_boilerplate
+        || 100ll * count_chars(get_strings(scan, MAIN)) < (long long)min_main_percent * facts[0];
+    for (box = get_box_count(walker); box-- && !has_code;) has_code = box_flags[box] & PREFORMATTED;
+    if ((facts[2] = has_code > 0)) restore_line_breaks(walker, box_flags, boxes, lines, facts[1]);
+    return !scan->failed;
+}
+
+static u32 get_char(const byte *at, const byte **end) {
+    int more = *at < 0x80 ? 0 : *at < 0xE0 ? 1 : *at < 0xF0 ? 2 : 3;
+    u32 character = more ? *at & (0x3F >> more) : *at;
+    while (more--) character = character << 6 | (*++at & 0x3F);
+    *end = at + 1;
+    return character;
+}
+
+enum { NO_SYMBOLS, SYMBOLS, UNKNOWN_SYMBOLS };
+
+/* Skip one or two characters that are no words, spaces or controls; return whether they are such. */
+static int skip_symbols(Text *text) {
+    int count, found = NO_SYMBOLS;
+    for (count = 0; count < 2 && is_filled(*text); count++) {
+        const byte *end;
+        u32 character = get_char(text->start, &end);
+        if (character < 32 || get_space_length(text->start, text->end)) break;
+        if (character < CHARACTERS && settings->lower[character]) break;
+        if (character >= CHARACTERS) found = UNKNOWN_SYMBOLS;
+        else if (!found) found = SYMBOLS;
+        text->start = end;
+    }
+    return found;
+}
+
+/* Find the last permalink of a line: a link of at most two symbols to a part of the page. Return SYMBOLS if there is
+   one, and UNKNOWN_SYMBOLS if only Python can tell. */
+static int find_permalink(const Scan *scan, Text marked, Text *permalink) {
+    int found = NO_SYMBOLS;
+    while ((marked.start = find_byte(marked, settings->link_marks[0]))) {
+        Text rest = marked, link;
+        size_t number = 0;
+        int kind;
+        if (!(rest.start = skip_mark(marked))) {
+            marked.start++;
+            continue;
+        }
+        for (marked.start++; marked.start < rest.start - 1; marked.start++) number = number * 10 + *marked.start - '0';
+        rest.start = link.start = skip_spaces(rest);
+        kind = skip_symbols(&rest);
+        link.end = rest.start;
+        rest.start = skip_spaces(rest);
+        if (!kind || !is_filled(rest) || *rest.start != settings->link_marks[2]) continue;
+        if (number >= scan->buffers[LOCAL].length || !scan->buffers[LOCAL].data[number]) continue;
+        if (kind == UNKNOWN_SYMBOLS) return kind;
+        found = kind;
+        *permalink = link;
+    }
+    return found;
+}
+
+/* Append a text without all occurrences of another one. */
+static void add_text_between(Walker *walker, Text text, Text other) {
+    size_t start = walker->buffers[READING].length, length = (size_t)(other.end - other.start);
+    int has_gap = 0;
+    for (;;) {
+        Text piece = text;
+        while ((size_t)(text.end - text.start) >= length) {
+            Text here = {text.start, text.start + length};
+            if (equals(here, other.start, length)) break;
+            text.start++;
+        }
+        piece.end = (size_t)(text.end - text.start) >= length ? text.start : text.end;
+        has_gap = add_words(walker, READING, start, piece, NUL, has_gap);
+        if (piece.end == text.end) return;
+        text.start += length;
+        has_gap = 1;
+    }
+}
+
+/* Remove the whitespace at the ends of lines, and empty lines at both ends, from the code in a buffer. */
+static void finish_code(Buffer *buffer, size_t start) {
+    Text rest, row;
+    byte *to = buffer->data + start;
+    rest.start = to;
+    rest.end = buffer->data + buffer->length;
+    while (rest.start < rest.end) {
+        int has_end;
+        row = rest;
+        row.end = find_byte(rest, '\n');
+        has_end = row.end != 0;
+        if (!has_end) row.end = rest.end;
+        rest.start = row.end + has_end;
+        row = strip_end(row);
+        while (row.start < row.end) *to++ = *row.start++;
+        if (has_end) *to++ = '\n';
+    }
+    buffer->length = (size_t)(to - buffer->data);
+    strip_line_ends(buffer, start);
+}
+
+/* Join chosen lines to the content text. Return 1, 0 if memory runs out, or -1 if only Python can join them. */
+int join_content(Scan *scan, const int *chosen, size_t count) {
+    Walker state, *walker = &state;
+    Buffer *reading = &scan->buffers[READING];
+    const byte *box_flags = scan->buffers[BOX_FLAGS].data;
+    const int *boxes = (const int *)(const void *)scan->buffers[LINE_BOXES].data, *pointer;
+    Text texts = get_strings(scan, TEXTS), all_marked = get_strings(scan, MARKED);
+    size_t code_start = 0, part_start, at;
+    int line = 0, lines, pointers, code_box = -1, is_first = 1;
+    byte *has_local_link;
+    resume(walker, scan);
+    lines = get_integer_count(walker, LINE_BOXES);
+    scan->buffers[PERMALINKS].length = reading->length = 0;
+    if (!(has_local_link = reserve(walker, &scan->buffers[PERMALINKS], (size_t)lines + 1))) return 0;
+    clear(has_local_link, (size_t)lines + 1);
+    pointer = (const int *)(const void *)scan->buffers[POINTERS].data;
+    for (pointers = get_integer_count(walker, POINTERS) / 4; pointers--; pointer += 4)
+        if (pointer[2] == LINK && pointer[0] < lines) has_local_link[pointer[0]] |= scan->buffers[LOCAL].data[pointer[3]];
+    for (at = 0; at < count; at++) {
+        Text text = texts, marked = all_marked, permalink = no_text;
+        int box = boxes[chosen[at]], kind;
+        for (; line <= chosen[at]; line++) text = take_string(&texts), marked = take_string(&all_marked);
+        if (code_box >= 0 && box != code_box) {
+            finish_code(reading, code_start);
+            code_box = -1;
+        }
+        part_start = reading->length;
+        if (!is_first || code_box >= 0) add_byte(walker, READING, '\n');
+        if (box_flags[box] & PREFORMATTED) {
+            if (code_box < 0) code_start = reading->length;
+            code_box = box;
+            add_unmarked(walker, READING, marked);
+        } else {
+            size_t start = reading->length;
+            kind = has_local_link[chosen[at]] ? find_permalink(scan, marked, &permalink) : NO_SYMBOLS;
+            if (kind == UNKNOWN_SYMBOLS) return -1;
+            if (kind == SYMBOLS) {
+                add_text_between(walker, text, permalink);
+            } else {
+                add_string(walker, READING, text);
+                if (!scan->failed) reading->length--;
+            }
+            if (reading->length == start) {
+                reading->length = part_start;
+                continue;
+            }
+        }
+        if (scan->failed) return 0;
+        is_first = 0;
+    }
+    if (code_box >= 0) finish_code(reading, code_start);
+    return !scan->failed;
+}
+
+/* ---- The cost of a page, as page_cost.py estimates it ---- */
 
 enum { MAX_NAMES = 1024 }; /* a power of two; a page with more than half as many names is left to Python */
 typedef struct { Text name; u32 flags; int count; } Opened;
@@ -907,16 +1240,6 @@ static void add_cost_tags(Names *names) {
     clear(names, sizeof *names);
     for (name = get_name_at(settings->cost_tags); name.start < name.end; name = get_name_at(name.end + 1))
         find_name(names, name)->flags = *flags++;
-}
-
-static const byte *find_byte(Text text, byte value) {
-    const u64 ones = 0x0101010101010101ull;
-    for (; text.end - text.start >= 8; text.start += 8) {
-        u64 word = ((const Word *)(const void *)text.start)->value ^ ones * value;
-        if ((word - ones) & ~word & ones << 7) break; /* one of the eight bytes is zero */
-    }
-    while (text.start < text.end && *text.start != value) text.start++;
-    return text.start < text.end ? text.start : 0;
 }
 
 static const byte *find_comment_end(Text text) {
@@ -1022,7 +1345,7 @@ long long count_affordable_bytes(const byte *start, size_t length, long long max
     return (long long)length;
 }
 
-/* ---- The words of a text, as fingerprint.py has them ---- */
+/* ---- The words of a text, as text_words.py has them ---- */
 
 static int is_unspaced(const byte *at, const byte *end) {
     const u32 *range = settings->unspaced;
@@ -1033,8 +1356,16 @@ static int is_unspaced(const byte *at, const byte *end) {
     return *range > 0;
 }
 
-static int is_in_word(byte each) {
-    return each >= 0x80 || is_letter(each) || (each >= '0' && each <= '9') || each == '_';
+/* Kinds of bytes in words. MAY_BE_UNSPACED: it may be the first byte of a character that is a word. */
+enum { SEPARATOR, IN_WORD, DIGIT, MAY_BE_UNSPACED };
+static byte word_kinds[256];
+
+static int is_in_word(byte each) { return word_kinds[each] != SEPARATOR; }
+
+static int get_word_kind(int value) {
+    if (value >= 0x80) return value >= 0xE3 && value < 0xF0 ? MAY_BE_UNSPACED : IN_WORD;
+    if (value >= '0' && value <= '9') return DIGIT;
+    return is_letter((byte)value) || value == '_' ? IN_WORD : SEPARATOR;
 }
 
 /* Write the hash and the marks of each word of a text; return how many there are, at most `max_words`. */
@@ -1049,13 +1380,235 @@ size_t hash_words(const byte *at, size_t length, u64 *hashes, byte *marks, size_
         if (at == end) break;
         word = at;
         if (is_unspaced(at, end)) at += 3;
-        else for (; at < end && is_in_word(*at) && !is_unspaced(at, end); at++)
-            if (*at >= '0' && *at <= '9') mark |= HAS_DIGIT;
+        else for (; at < end; at++) {
+            int kind = word_kinds[*at];
+            if (kind == IN_WORD) continue;
+            if (kind == SEPARATOR || (kind == MAY_BE_UNSPACED && is_unspaced(at, end))) break;
+            if (kind == DIGIT) mark |= HAS_DIGIT;
+        }
         marks[count] = (byte)mark;
         hashes[count++] = call->hash(word, (size_t)(at - word));
         mark = 0;
     }
     return count;
+}
+
+/* ---- Fingerprint and sample, as fingerprint.py and sample.py have them ---- */
+
+enum { SHINGLE_WORDS = 3, SAMPLE_SIZE = 8, MAX_SAMPLE_WORDS = 512, MAX_BYTE = 255 };
+typedef struct {
+    u64 max_chars, max_words, sample_words, line_end, wildcard; /* the last two: hashes */
+    u64 words, fingerprint, sample_size, sample[SAMPLE_SIZE]; /* the result */
+} WordDigest;
+
+/* Write the lowercase of a text, with spaces in place of characters that are not ASCII and in no word. Return 1, 0 if
+   memory runs out, or -1 if only Python knows the lowercase. */
+static int lower_words(Walker *walker, Text text) {
+    byte *to = reserve(walker, &walker->buffers[LOWER], 2 * (size_t)(text.end - text.start) + 8);
+    if (!to) return 0;
+    while (text.start < text.end) {
+        const u64 ones = 0x0101010101010101ull;
+        u32 character;
+        const byte *end;
+        for (; text.end - text.start >= 8; text.start += 8, to += 8) { /* eight ASCII characters at once */
+            u64 word = ((const Word *)(const void *)text.start)->value;
+            if (word & ones << 7) break;
+            word |= ((word + ones * (0x80 - 'A')) & ~(word + ones * (0x7F - 'Z')) & ones << 7) >> 2;
+            ((Word *)(void *)to)->value = word;
+        }
+        if (text.start == text.end) break;
+        character = *text.start;
+        end = text.start + 1;
+        if (character < 0x80) {
+            *to++ = lower((byte)character);
+            text.start = end;
+            continue;
+        }
+        if (is_unspaced(text.start, text.end)) {
+            *to++ = *text.start++, *to++ = *text.start++, *to++ = *text.start++;
+            continue;
+        }
+        character = get_char(text.start, &end);
+        text.start = end;
+        if (character >= CHARACTERS || (character = settings->lower[character]) == UNKNOWN) return -1;
+        if (!character) *to++ = ' ';
+        else if (character < 0x80) *to++ = (byte)character;
+        else {
+            if (character < 0x800) *to++ = (byte)(0xC0 | character >> 6);
+            else *to++ = (byte)(0xE0 | character >> 12), *to++ = (byte)(0x80 | (character >> 6 & 0x3F));
+            *to++ = (byte)(0x80 | (character & 0x3F));
+        }
+    }
+    walker->buffers[LOWER].length = (size_t)(to - walker->buffers[LOWER].data);
+    return 1;
+}
+
+/* Return the hash of a run of words. */
+static u64 mix_words(const u64 *words, size_t count) {
+    u64 mixed = 0;
+    while (count--) {
+        mixed = (mixed ^ *words++) * 0x9E3779B97F4A7C15ull;
+        mixed ^= mixed >> 29;
+    }
+    return mixed;
+}
+
+static u64 compute_fingerprint(const u64 *words, size_t count) {
+    const u64 ones = 0x0101010101010101ull;
+    size_t width = count < SHINGLE_WORDS ? count : SHINGLE_WORDS, shingles = count - width + 1, at, sums[64];
+    u64 bytes[8], fingerprint = 0; /* the bits of eight hashes are counted in the bytes of one number */
+    int bit, number;
+    clear(sums, sizeof sums);
+    clear(bytes, sizeof bytes);
+    for (at = 0; at < shingles; at++) {
+        u64 hash = mix_words(words + at, width);
+        for (bit = 0; bit < 8; bit++) bytes[bit] += hash >> bit & ones;
+        if (at % MAX_BYTE != MAX_BYTE - 1 && at + 1 < shingles) continue;
+        for (number = 0; number < 64; number++) sums[number] += bytes[number % 8] >> (number & ~7) & MAX_BYTE;
+        clear(bytes, sizeof bytes);
+    }
+    for (number = 0; number < 64; number++) fingerprint |= (u64)(2 * sums[number] > shingles) << number;
+    return fingerprint;
+}
+
+static void add_to_sample(WordDigest *found, u64 hash) {
+    size_t at = found->sample_size, last;
+    while (at && found->sample[at - 1] > hash) at--;
+    if (at == SAMPLE_SIZE || (at && found->sample[at - 1] == hash)) return;
+    if (found->sample_size < SAMPLE_SIZE) found->sample_size++;
+    for (last = found->sample_size - 1; last > at; last--) found->sample[last] = found->sample[last - 1];
+    found->sample[at] = hash;
+}
+
+/* Sample the first words. replaced: the hashes of words that a wildcard replaces. */
+static void sample_words(const u64 *words, const byte *marks, size_t count, const u64 *replaced, size_t replaced_count,
+                         WordDigest *found) {
+    u64 separated[3 * MAX_SAMPLE_WORDS + 2];
+    size_t at, other, length = 0, width;
+    if (count > found->sample_words) count = found->sample_words;
+    if (count > MAX_SAMPLE_WORDS) count = MAX_SAMPLE_WORDS;
+    for (at = 0; at < count; at++) {
+        int is_replaced = marks[at] & HAS_DIGIT;
+        for (other = 0; other < replaced_count && !is_replaced; other++) is_replaced = replaced[other] == words[at];
+        if (marks[at] & STARTS_LINE) separated[length++] = found->line_end, separated[length++] = found->line_end;
+        separated[length++] = is_replaced ? found->wildcard : words[at];
+    }
+    separated[length++] = found->line_end;
+    separated[length++] = found->line_end;
+    width = length < SHINGLE_WORDS ? length : SHINGLE_WORDS;
+    for (at = 0; at + width <= length; at++) add_to_sample(found, mix_words(separated + at, width) >> 32);
+}
+
+/* Compute the fingerprint and the sample of the main text. Return 1, 0 if memory runs out, or -1 if only Python can. */
+int digest_words(Scan *scan, int is_whole, const u64 *replaced, size_t replaced_count, WordDigest *found) {
+    Walker state, *walker = &state;
+    Text text = take_chars(get_strings(scan, is_whole ? WHOLE : MAIN), (int)found->max_chars);
+    Buffer *hashes = &scan->buffers[HASHES], *lowered = &scan->buffers[LOWER];
+    size_t max_words;
+    int done;
+    byte *marks;
+    resume(walker, scan);
+    found->sample_size = 0;
+    if ((done = lower_words(walker, text)) != 1) return done;
+    max_words = lowered->length / 2 + 1;
+    if (max_words > found->max_words) max_words = found->max_words;
+    marks = reserve(walker, &scan->buffers[MARKS], max_words);
+    if (!marks || !reserve(walker, hashes, max_words * sizeof(u64))) return 0;
+    found->words = hash_words(lowered->data, lowered->length, (u64 *)(void *)hashes->data, marks, max_words);
+    if (!found->words) return 1;
+    found->fingerprint = compute_fingerprint((const u64 *)(const void *)hashes->data, found->words);
+    sample_words((const u64 *)(const void *)hashes->data, marks, found->words, replaced, replaced_count, found);
+    return 1;
+}
+
+/* ---- Signs in the source of a page, as script_signs.py has them ---- */
+
+enum { MAX_EVENT_CHARS = 320, MAX_BLANK_CHARS = 200, MIN_PATH_CHARS = 2, MAX_PATH_CHARS = 200 };
+
+static int has_event(Text tag) {
+    const byte *end = tag.end - tag.start > MAX_EVENT_CHARS ? tag.start + MAX_EVENT_CHARS : tag.end;
+    for (; tag.start < end && *tag.start != '>'; tag.start++)
+        if (lower(*tag.start) != 'o') continue;
+        else if (skip_word(tag.start, tag.end, "onload") || skip_word(tag.start, tag.end, "onerror")) return 1;
+    return 0;
+}
+
+/* Return whether a page may have something that a browser executes; else it has nothing for sure. */
+int may_have_scripts(const byte *start, size_t length) {
+    Text text;
+    text.start = start;
+    text.end = start + length;
+    while ((text.start = find_byte(text, '<'))) {
+        const byte *at = ++text.start;
+        const char *name = 0, *other = 0;
+        switch (at < text.end ? lower(*at) : 0) {
+        case 's': name = "svg"; if (skip_word(at, text.end, "script")) return 1; break;
+        case 'b': name = "body"; break;
+        case 'i': name = "img"; other = "iframe"; break;
+        case 'l': name = "link"; break;
+        }
+        if (name && (skip_word(at, text.end, name) || (other && skip_word(at, text.end, other))) && has_event(text)) return 1;
+    }
+    return 0;
+}
+
+/* Return whether a page has a custom element that is empty or ends with another element. */
+int has_empty_custom_element(const byte *start, size_t length) {
+    Text text;
+    text.start = start;
+    text.end = start + length;
+    while ((text.start = find_byte(text, '<'))) {
+        const byte *at = ++text.start, *last = text.start - 1;
+        int count;
+        if (text.end - at < 2 || *at != '/' || *++at < 'a' || *at > 'z') continue;
+        while (++at < text.end && ((*at >= 'a' && *at <= 'z') || (*at >= '0' && *at <= '9')));
+        if (at == text.end || *at != '-') continue;
+        for (count = 0; count < MAX_BLANK_CHARS && last > start; count++) {
+            const byte *end = last;
+            do last--; while (last > start && is_continuation(*last));
+            if (get_space_length(last, end)) continue;
+            if (*last == '>') return 1;
+            break;
+        }
+    }
+    return 0;
+}
+
+/* Find quoted paths in the inline scripts of a page; those of each script end with an empty string. Return whether there
+   was memory for them. Only Python knows which characters that are not ASCII are in words. */
+int find_data_paths(Scan *scan) {
+    Walker state, *walker = &state;
+    Text scripts = get_strings(scan, SCRIPTS), data, path;
+    resume(walker, scan);
+    scan->buffers[PATHS].length = 0;
+    while (is_filled(scripts)) {
+        const byte *start;
+        for (data = take_string(&scripts), start = data.start; (data.start = find_byte(data, '/')); data.start = path.end) {
+            const byte *before = data.start;
+            int count = 0; /* an escaped slash counts once */
+            path.start = path.end = data.start + 1;
+            if (before > start && before[-1] == '\\') before--;
+            if (before == start || (before[-1] != '"' && before[-1] != '\'')) continue;
+            if (path.end < data.end && *path.end == '\\') path.end++;
+            if (path.end < data.end && *path.end == '/') continue;
+            path.end = path.start;
+            for (; path.end < data.end; path.end++) {
+                byte each = *path.end;
+                count += !is_continuation(each) && !(each == '/' && path.end[-1] == '\\');
+                if (is_in_word(each) || each == '-' || each == '.' || each == '~' || each == '%' || each == '/') continue;
+                if (each != '\\' || path.end + 1 == data.end || path.end[1] != '/') break;
+            }
+            if (path.end == data.end || (*path.end != '"' && *path.end != '\'')) {
+                path.end = path.start;
+                continue;
+            }
+            if (--count >= MIN_PATH_CHARS && count <= MAX_PATH_CHARS) /* without the quote */
+                add_string(walker, PATHS, path);
+        }
+        add_byte(walker, PATHS, 0);
+        if (scan->failed) return 0;
+    }
+    return 1;
 }
 
 /* ---- Loading ---- */
@@ -1073,7 +1626,7 @@ int load(const Settings *given) {
     int at, count = 1;
     call = given->functions;
     settings = given;
-    for (at = 0; at < 256; at++) kinds[at] = (byte)get_kind(at);
+    for (at = 0; at < 256; at++) kinds[at] = (byte)get_kind(at), word_kinds[at] = (byte)get_word_kind(at);
     tags[0].name = get_name_at((const byte *)"");
     for (name = get_name_at(given->tags); is_filled(name); name = get_name_at(name.end + 1), count++) {
         if (count == MAX_TAGS) return 0;

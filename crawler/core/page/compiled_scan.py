@@ -1,10 +1,11 @@
-"""The compiled version of `scan_tree`, and of two loops over text; see compiled_scan.c.
+"""The compiled version of `scan_tree`, of what is made of its lines, and of two loops over text; see compiled_scan.c.
 
 scripts/compile_reader.py makes the library, where there is a C compiler. Everything here works without it, in Python.
 `describe_reader` says which one is used. The library is loaded at the first use.
 """
 
 import ctypes
+import re
 import sysconfig
 import zlib
 from array import array
@@ -14,7 +15,7 @@ from importlib import import_module
 from itertools import chain, islice
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
@@ -65,12 +66,20 @@ _VALUE_COUNTS: dict[int, int] = {
     RecordKind.META: 5,
     RecordKind.LINK: 3,
     RecordKind.IMAGE: 3,
-    RecordKind.SCRIPT: 2,
+    RecordKind.SCRIPT: 1,  # and its text
     RecordKind.BLANK: 1,
 }
-_BYTE_BUFFERS, _INTEGER_BUFFERS, _STRING_BUFFERS = 4, 6, 8
-_BUFFERS = _BYTE_BUFFERS + _INTEGER_BUFFERS + _STRING_BUFFERS
-_Scan = ctypes.c_size_t * (3 * _BUFFERS + 2)  # the address, length and size of each buffer; then signs and failure
+# The buffers of a scan, in the order of compiled_scan.c: bytes, integers, strings, and the texts made of them.
+_BOX_TAGS_AT, _BOX_FLAGS, _FOLLOWED, _RECORD_KINDS = range(4)
+_BOX_PARENTS, _BOX_ENDS, _LINE_BOXES, _LINE_CHARS, _LINE_LINK_CHARS, _POINTERS = range(4, 10)
+_BOX_CLASSES, _BOX_HINTS, _TEXTS, _MARKED, _ANCHORS, _RECORD_VALUES, _BASE, _LANGUAGE = range(10, 18)
+_SCRIPTS, _WHOLE, _MAIN, _RESTORED, _SHAPE, _READING, _PATHS = 19, 20, 21, 22, 23, 28, 29
+_BUFFERS = 30
+_CHARACTERS, _UNKNOWN = 0x2200, 0xFFFF  # as in compiled_scan.c
+_WORD_CHARACTER = re.compile(r"\w")
+_WITHOUT_LOWERCASE = {0x130: None, 0x3A3: None}  # one has two characters, the other depends on the letters around it
+# The address, length and size of each buffer; then signs, failure and characters:
+_Scan = ctypes.c_size_t * (3 * _BUFFERS + 3)
 _new_pointer: Callable[[Collection[int]], Pointer] = partial(tuple.__new__, Pointer)
 _new_record: Callable[[Collection[Any]], Record] = partial(tuple.__new__, Record)
 
@@ -100,6 +109,7 @@ class _Settings(ctypes.Structure):
             for name in ("max_data_chars", "tree_steps", "formatted_nodes", "many_attributes_chars")
         ),
         ("unspaced", ctypes.c_void_p),
+        ("lower", ctypes.c_void_p),
     )
 
 
@@ -137,25 +147,42 @@ def scan_tree(
     with_noscript: bool = False,
 ) -> PageScan:
     """Do the same as `scan.scan_tree`, in a fraction of the time where there is a library."""
+    found = scan_compiled(tree, ignored=ignored, watched=watched, with_noscript=with_noscript)
+    if found is None:
+        return scan.scan_tree(tree, ignored=ignored, watched=watched, with_noscript=with_noscript)
+    return found.build()
+
+
+def scan_compiled(
+    tree: LexborHTMLParser,
+    *,
+    ignored: Collection[int] = (),
+    watched: Collection[int] | None = None,
+    with_noscript: bool = False,
+) -> "CompiledScan | None":
+    """Do the same with the library, but make no objects yet; return None if there is no library."""
     library, root = load_library(), tree.root
     if library is None or root is None:
-        return scan.scan_tree(tree, ignored=ignored, watched=watched, with_noscript=with_noscript)
+        return None
     return _scan(library, root.mem_id, ignored, watched, with_noscript=with_noscript)
 
 
-def count_affordable_chars(source: str) -> int:
-    """Do the same as `page_cost.count_affordable_chars`."""
-    if len(source) <= page_cost.FREE_CHARS and source.count("<") <= page_cost.FREE_TAGS:
-        return len(source)
+def cut_to_affordable(source: str, data: bytes) -> bytes:
+    """Return the start of a page that `page_cost.count_affordable_chars` finds, usually all.
+
+    data: the source in UTF-8.
+    """
+    if len(source) <= page_cost.FREE_CHARS and data.count(b"<") <= page_cost.FREE_TAGS:
+        return data
     library = load_library()
-    if library is None:
-        return page_cost.count_affordable_chars(source)
-    data = source.encode("utf-8", "surrogatepass")
-    max_tags = (page_cost.READING_BYTES - page_cost.BYTES_PER_CHAR * len(source)) // page_cost.BYTES_PER_TAG
-    count: int = library.count_affordable_bytes(data, len(data), max_tags)
+    count = -1
+    if library is not None:
+        max_tags = (page_cost.READING_BYTES - page_cost.BYTES_PER_CHAR * len(source)) // page_cost.BYTES_PER_TAG
+        count = library.count_affordable_bytes(data, len(data), max_tags)
     if count < 0:
-        return page_cost.count_affordable_chars(source)
-    return len(source) if count == len(data) else len(data[:count].decode("utf-8", "surrogatepass"))
+        chars = page_cost.count_affordable_chars(source)
+        return data if chars == len(source) else source[:chars].encode("utf-8", "surrogatepass")
+    return data if count == len(data) else data[:count]
 
 
 def hash_words(text: str, *, max_words: int) -> WordHashes:
@@ -221,6 +248,7 @@ def _open_library() -> tuple[ctypes.CDLL, object]:
     cost_tags = sorted(frozenset().union(*cost_sets))
     cost_flags = array("I", [_get_flags(tag, cost_sets) for tag in cost_tags])
     unspaced = array("I", [*(ord(each) for each in text_words.UNSPACED if each != "-"), 0])
+    lower = array("H", map(_lower_word_character, map(chr, range(_CHARACTERS))))
     settings = _Settings(
         ctypes.cast(addresses, ctypes.c_void_p),
         _join(_TAGS),
@@ -240,11 +268,12 @@ def _open_library() -> tuple[ctypes.CDLL, object]:
         page_cost.FORMATTED_NODES,
         page_cost.MANY_ATTRIBUTES_CHARS,
         unspaced.buffer_info()[0],
+        lower.buffer_info()[0],
     )
     _declare(library)
     if not library.load(ctypes.byref(settings)):
         raise _Unusable("the compiled version has no room for all tags")
-    return library, (settings, addresses, functions, tag_flags, cost_flags, unspaced)
+    return library, (settings, addresses, functions, tag_flags, cost_flags, unspaced, lower)
 
 
 def _declare(library: ctypes.CDLL) -> None:
@@ -252,6 +281,12 @@ def _declare(library: ctypes.CDLL) -> None:
     library.scan_tree.argtypes = (address, address, size, address, size, ctypes.c_int, address)
     library.free_scan.argtypes = (address,)
     library.free_scan.restype = None
+    library.join_texts.argtypes = (address, ctypes.c_int, address)
+    library.digest_words.argtypes = (address, ctypes.c_int, address, size, address)
+    library.join_content.argtypes = (address, address, size)
+    library.find_data_paths.argtypes = (address,)
+    library.may_have_scripts.argtypes = (ctypes.c_char_p, size)
+    library.has_empty_custom_element.argtypes = (ctypes.c_char_p, size)
     library.count_affordable_bytes.argtypes = (ctypes.c_char_p, size, number)
     library.count_affordable_bytes.restype = number
     library.hash_words.argtypes = (ctypes.c_char_p, size, address, address, size)
@@ -267,6 +302,14 @@ def _get_marks(tag: str) -> int:
     return ord(start) << 16 | ord(end) << 24
 
 
+def _lower_word_character(character: str) -> int:
+    """Return the number of the lowercase of a character in words; _UNKNOWN if there is none, 0 for other characters."""
+    if not _WORD_CHARACTER.match(character):
+        return 0
+    lowercase = character.translate(_WITHOUT_LOWERCASE).lower()
+    return ord(lowercase) if lowercase and ord(lowercase) < _CHARACTERS else _UNKNOWN
+
+
 def _join(names: Collection[str]) -> bytes:
     return "".join(f"{name}\0" for name in names).encode()
 
@@ -274,7 +317,7 @@ def _join(names: Collection[str]) -> bytes:
 def _check(library: ctypes.CDLL) -> None:
     """Compare both versions on a small page."""
     tree = LexborHTMLParser(_SAMPLE)
-    if tree.root is None or _scan(library, tree.root.mem_id, (), None) != scan.scan_tree(tree):
+    if tree.root is None or _scan(library, tree.root.mem_id, (), None).build() != scan.scan_tree(tree):
         raise _Unusable("the compiled version reads a sample page differently")
 
 
@@ -285,45 +328,205 @@ def _scan(
     watched: Collection[int] | None,
     *,
     with_noscript: bool = False,
-) -> PageScan:
-    found = _Scan()
+) -> "CompiledScan":
+    found = CompiledScan(library)
     # No node has the number 0. It makes the address of an empty list differ from that of no list, which is 0.
     nodes = [array("Q", () if numbers is None else (0, *sorted(numbers))) for numbers in (ignored, watched)]
-    try:
-        if not library.scan_tree(root, *chain(*((each.buffer_info()) for each in nodes)), with_noscript, found):
-            raise MemoryError
-        numbers = found[:]
-        buffers = [ctypes.string_at(numbers[at], numbers[at + 1]) for at in range(0, 3 * _BUFFERS, 3)]
-    finally:
-        library.free_scan(found)
-    return _build_scan(buffers, numbers[3 * _BUFFERS])
+    if not library.scan_tree(root, *chain(*((each.buffer_info()) for each in nodes)), with_noscript, found.address):
+        raise MemoryError
+    return found
 
 
-def _build_scan(buffers: list[bytes], signs: int) -> PageScan:
-    bytes_end = _BYTE_BUFFERS + _INTEGER_BUFFERS
-    box_tags, box_flags, followed, kinds = buffers[:_BYTE_BUFFERS]
-    parents, ends, line_boxes, chars, link_chars, pointers = map(_read_integers, buffers[_BYTE_BUFFERS:bytes_end])
-    classes, hints, texts, marked, anchors, values, base, language = map(_split, buffers[bytes_end:])
-    return PageScan(
-        box_tags=[_BOX_TAGS[number] for number in box_tags],
-        box_parents=parents,
-        box_ends=ends,
-        box_flags=list(box_flags),
-        box_classes=classes,
-        box_hints=hints,
-        line_boxes=line_boxes,
-        line_chars=chars,
-        line_link_chars=link_chars,
-        texts=texts,
-        marked=marked,
-        pointers=list(map(_new_pointer, zip(*[iter(pointers)] * 4, strict=True))),
-        anchors=anchors,
-        followed=list(followed),
-        records=list(_build_records(kinds, values)),
-        base=base[0] if base else None,
-        language=language[0],
-        signs=signs,
+class WordLimits(NamedTuple):
+    """How much of a text counts toward its fingerprint and its sample, and the hashes that stand for line ends etc."""
+
+    max_chars: int
+    max_words: int
+    sample_words: int
+    line_end: int
+    wildcard: int
+
+
+class WordDigest(NamedTuple):
+    """The number of words of a text, their fingerprint, and their sample; all 0 and empty without words."""
+
+    words: int
+    fingerprint: int
+    sample: tuple[int, ...]
+
+
+class _WordDigest(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_ulonglong) for name in (*WordLimits._fields, "words", "fingerprint", "sample_size")),
+        ("sample", ctypes.c_ulonglong * 8),
     )
+
+
+class JoinedLines(Struct, frozen=True):
+    """The lines of a page as texts, in UTF-8.
+
+    whole: all lines that are not empty.  main: without boilerplate, unless too little would remain.  restored: the main
+    text with the line breaks and the indentation of preformatted text.  shape: the number of spaces of each line of the
+    whole text, as unsigned integers.  chars: the length of the whole text.  source: what they were made of.
+    """
+
+    whole: bytes
+    main: bytes
+    restored: bytes
+    shape: bytes
+    chars: int
+    source: "CompiledScan | None" = None
+
+
+class CompiledScan:
+    """What the library found in a page, in its own memory. Objects are only made of what is asked for."""
+
+    __slots__ = ("_found", "_records", "address", "library")
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self.library, self._found = library, _Scan()
+        self._records: list[Record] | None = None
+        self.address = ctypes.addressof(self._found)
+
+    def __del__(self) -> None:
+        self.library.free_scan(self.address)
+
+    @property
+    def signs(self) -> int:
+        return self._found[3 * _BUFFERS]
+
+    @property
+    def base(self) -> str | None:
+        found = _split(self._get(_BASE))
+        return found[0] if found else None
+
+    @property
+    def language(self) -> str:
+        return _split(self._get(_LANGUAGE))[0]
+
+    @property
+    def records(self) -> list[Record]:
+        """Return the records; inline scripts without their texts, except data in JSON."""
+        if self._records is None:
+            self._records = list(self._build_records(needs_all=False))
+        return self._records
+
+    def _build_records(self, *, needs_all: bool) -> Iterator[Record]:
+        values, scripts = iter(_split(self._get(_RECORD_VALUES))), iter(self._get(_SCRIPTS).split(b"\0"))
+        for kind in self._get(_RECORD_KINDS):
+            of_record = tuple(islice(values, _VALUE_COUNTS[kind]))
+            if kind == RecordKind.SCRIPT:
+                data = next(scripts)
+                is_needed = needs_all or "json" in of_record[0].lower()
+                of_record = (of_record[0], data.decode("utf-8", "replace") if is_needed else "")
+            yield _new_record((kind, of_record))
+
+    @property
+    def anchors(self) -> list[str]:
+        return _split(self._get(_ANCHORS))
+
+    @property
+    def followed(self) -> list[int]:
+        return list(self._get(_FOLLOWED))
+
+    @property
+    def texts(self) -> list[str]:
+        return _split(self._get(_TEXTS))
+
+    def count_chars(self) -> int:
+        """Return the number of characters of all lines that are not whitespace."""
+        return self._found[3 * _BUFFERS + 2]
+
+    def describe(self, tag_numbers: bytes) -> tuple[Any, ...]:
+        """Return the numbers of boxes and lines, the addresses of what is known of them, and the sizes of the texts.
+
+        In the order of compiled_scores.py. tag_numbers: the numbers of the tags there, by the numbers here.
+        """
+        found = self._found[:]
+        tags = self._get(_BOX_TAGS_AT).translate(tag_numbers)
+        numbers = (_BOX_PARENTS, _BOX_ENDS, _LINE_BOXES, _LINE_CHARS, _LINE_LINK_CHARS, _BOX_FLAGS)
+        texts = (_BOX_CLASSES, _BOX_HINTS, _TEXTS)
+        addresses = [found[3 * each] for each in numbers], [found[3 * each] for each in texts]
+        sizes = [found[3 * each + 1] - 1 for each in texts]  # without the last NUL
+        return (len(tags), found[3 * _LINE_BOXES + 1] // 4, *addresses[0], tags, *addresses[1], *sizes)
+
+    def join_texts(self, min_main_percent: int) -> "JoinedLines":
+        """Join the lines to the whole and the main text.
+
+        min_main_percent: of the characters; with less, the main text is all.
+        """
+        facts = (ctypes.c_int * 3)()
+        if not self.library.join_texts(self.address, min_main_percent, facts):
+            raise MemoryError
+        chars, is_whole, is_restored = facts
+        whole = self._get(_WHOLE)
+        main = whole if is_whole else self._get(_MAIN)
+        return JoinedLines(whole, main, self._get(_RESTORED) if is_restored else main, self._get(_SHAPE), chars, self)
+
+    def digest_words(self, limits: WordLimits, replaced: Collection[int], *, is_whole: bool) -> WordDigest | None:
+        """Return the fingerprint and the sample of the joined main text; None if only Python can compute them.
+
+        replaced: the hashes of words that a wildcard replaces in the sample.  is_whole: whether the main text is all.
+        """
+        found, words = _WordDigest(*limits), array("Q", replaced)
+        done = self.library.digest_words(self.address, is_whole, *words.buffer_info(), ctypes.byref(found))
+        if not done:
+            raise MemoryError
+        return (
+            WordDigest(found.words, found.fingerprint, tuple(found.sample[: found.sample_size])) if done > 0 else None
+        )
+
+    def join_content(self, lines: "array[int]") -> str | None:
+        """Join chosen lines to the content text; return None if only Python can."""
+        done = self.library.join_content(self.address, *lines.buffer_info())
+        if not done:
+            raise MemoryError
+        return self._get(_READING).decode("utf-8", "replace") if done > 0 else None
+
+    def find_data_paths(self) -> list[list[str]]:
+        """Return the quoted texts of each inline script that may be paths."""
+        if not self.library.find_data_paths(self.address):
+            raise MemoryError
+        paths: list[list[str]] = [[]]
+        for path in _split(self._get(_PATHS)):
+            if path:
+                paths[-1].append(path)
+            else:
+                paths.append([])
+        return paths
+
+    def _get(self, buffer: int) -> bytes:
+        return ctypes.string_at(self._found[3 * buffer], self._found[3 * buffer + 1])
+
+    def build(self) -> PageScan:
+        """Make a PageScan of everything."""
+        get = self._get
+        pointers = _read_integers(get(_POINTERS))
+        return PageScan(
+            box_tags=[_BOX_TAGS[number] for number in get(_BOX_TAGS_AT)],
+            box_parents=_read_integers(get(_BOX_PARENTS)),
+            box_ends=_read_integers(get(_BOX_ENDS)),
+            box_flags=list(get(_BOX_FLAGS)),
+            box_classes=_split(get(_BOX_CLASSES)),
+            box_hints=_split(get(_BOX_HINTS)),
+            line_boxes=_read_integers(get(_LINE_BOXES)),
+            line_chars=_read_integers(get(_LINE_CHARS)),
+            line_link_chars=_read_integers(get(_LINE_LINK_CHARS)),
+            texts=self.texts,
+            marked=_split(get(_MARKED)),
+            pointers=list(map(_new_pointer, zip(*[iter(pointers)] * 4, strict=True))),
+            anchors=self.anchors,
+            followed=self.followed,
+            records=list(self._build_records(needs_all=True)),
+            base=self.base,
+            language=self.language,
+            signs=self.signs,
+        )
+
+
+def list_box_tags() -> tuple[str, ...]:
+    """Return the tags by their numbers in a compiled scan."""
+    return _BOX_TAGS
 
 
 def _read_integers(data: bytes) -> list[int]:
@@ -335,9 +538,3 @@ def _split(data: bytes) -> list[str]:
     strings = data.decode("utf-8", "replace").split("\0")
     strings.pop()
     return strings
-
-
-def _build_records(kinds: bytes, values: list[str]) -> Iterator[Record]:
-    rest = iter(values)
-    for kind in kinds:
-        yield _new_record((kind, tuple(islice(rest, _VALUE_COUNTS[kind]))))

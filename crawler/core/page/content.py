@@ -1,7 +1,8 @@
 """Extraction of a body's text, links and robots directives. Any bytes can be read."""
 
 import re
-from collections.abc import Iterator, Mapping
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import compress
 from typing import Any
@@ -11,14 +12,16 @@ from msgspec.structs import replace
 
 from crawler.core.http.urls import Url, normalize_url, normalize_urls
 from crawler.core.page.charset import decode_body
+from crawler.core.page.compiled_scan import JoinedLines
 from crawler.core.page.document import Document, DocumentReader, collapse_lines, join_lines, read_json
 from crawler.core.page.html import Markup, parse_html, resolve_base
 from crawler.core.page.lists.xml_text import read_xml
 from crawler.core.page.media_type import MediaKind, detect_kind
-from crawler.core.page.scan import ALL_MARKS, BOILERPLATE, PASSWORD_FIELD, PREFORMATTED, PageScan, RecordKind
+from crawler.core.page.metadata import read_metadata
+from crawler.core.page.scan import ALL_MARKS, BOILERPLATE, PASSWORD_FIELD, PREFORMATTED, PageScan, Record, RecordKind
 from crawler.core.page.script_signs import ScriptSign, find_script_signs, has_scripts
 
-MIN_MAIN_SHARE = 0.25  # of the whole text; if less would remain without boilerplate, no line counts as boilerplate
+MIN_MAIN_PERCENT = 25  # of the whole text; if less would remain without boilerplate, no line counts as boilerplate
 MAX_TITLE_CHARS = 1024
 TAIL_CHARS = 1024  # at the end of a web page, searched for its closing tags
 FEED_TYPES = frozenset({"application/rss+xml", "application/atom+xml", "application/rdf+xml"})
@@ -38,9 +41,8 @@ class PageContent(Struct, frozen=True):
     """The content of a body.
 
     text: all visible text, one block per line, with whitespace collapsed.
-    main: the text without boilerplate (`join_text_and_main`) or, of a feed, without the file's own metadata. Both
+    main: the text without boilerplate (`join_scanned_lines`) or, of a feed, without the file's own metadata. Both
     are empty for a body without readable text, such as an image or a damaged PDF.
-    images_and_meta: the addresses and alternative texts of the images, and the descriptions (`is_description`).
     links: distinct, in page order, without those marked nofollow, and with the target of the refresh.
     canonical: the target of rel=canonical.  refresh: the target of the Refresh header, else of a meta refresh.
     is_instant_refresh: whether the refresh has a delay below one second and acts as a redirect.
@@ -59,7 +61,6 @@ class PageContent(Struct, frozen=True):
     title: str = ""
     text: str = ""
     main: str = ""
-    images_and_meta: str = ""
     links: tuple[Url, ...] = ()
     feeds: tuple[Url, ...] = ()
     canonical: Url | None = None
@@ -80,6 +81,16 @@ class PageContent(Struct, frozen=True):
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
+class PageTexts(Struct, frozen=True):
+    """The texts of a body, in UTF-8, for digests.
+
+    described: the addresses and alternative texts of the images, and the descriptions (`is_description`).
+    """
+
+    lines: JoinedLines
+    described: str = ""
+
+
 def extract_content(
     body: bytes,
     *,
@@ -96,36 +107,47 @@ def extract_content(
     markup: the parsed web page, if the caller has it already.  reader: reads this body instead, as a non-HTML document.
     A page built to be too expensive to parse is read only in part (see page/html.py).
     """
-    header_refresh = _parse_refresh(refresh or "", base=url, url=url)
     if reader is None and detect_kind(body, content_type) == "html":
-        content = _read_html(body, markup or parse_html(body, content_type), url=url, header_refresh=header_refresh)
-    else:
-        content = _read_other(body, url=url, content_type=content_type, reader=reader)
-        links = tuple(dict.fromkeys((*content.links, *filter(None, header_refresh[:1]))))
-        content = replace(content, links=links, refresh=header_refresh[0], is_instant_refresh=header_refresh[1])
+        markup = markup or parse_html(body, content_type)
+        content, texts = read_html(body, markup, url=url, robots_tag=robots_tag, refresh=refresh)
+        return replace(content, text=decode_text(texts.lines.whole), main=decode_text(texts.lines.main))
+    content = _read_other(body, url=url, content_type=content_type, reader=reader)
+    target, is_instant = _parse_refresh(refresh or "", base=url, url=url)
+    links = tuple(dict.fromkeys((*content.links, *filter(None, [target]))))
     directives = _parse_robots_directives(robots_tag or "")
-    noindex, nofollow = content.noindex or "noindex" in directives, content.nofollow or "nofollow" in directives
-    return replace(content, noindex=noindex, nofollow=nofollow) if directives else content
-
-
-def _read_html(body: bytes, markup: Markup, *, url: Url, header_refresh: tuple[Url | None, bool]) -> PageContent:
-    """Return the content of a web page.
-
-    header_refresh: the refresh in the HTTP header, which takes precedence over the page's own.
-    """
-    scan = markup.scan
-    base = resolve_base(scan.base, url)
-    head = _read_head(scan, base, url)
-    if header_refresh[0] is not None:
-        head = replace(head, refresh=header_refresh[0], is_instant_refresh=header_refresh[1])
-    text, main = join_text_and_main(scan)
-    is_scripted = has_scripts(body)
-    links = normalize_urls([*compress(scan.anchors, scan.followed), *filter(None, [head.refresh])], base=base)
     return replace(
+        content,
+        links=links,
+        refresh=target,
+        is_instant_refresh=is_instant,
+        noindex="noindex" in directives,
+        nofollow="nofollow" in directives,
+    )
+
+
+def read_html(
+    body: bytes, markup: Markup, *, url: Url, robots_tag: str | None = None, refresh: str | None = None
+) -> tuple[PageContent, PageTexts]:
+    """Return the content of a web page without its texts, and these.
+
+    robots_tag, refresh: the HTTP headers. A refresh there takes precedence over the page's own.
+    """
+    scan = markup.head
+    records = scan.records
+    base = resolve_base(scan.base, url)
+    head = _read_head(records, base, url)
+    target, is_instant = _parse_refresh(refresh or "", base=url, url=url)
+    directives = _parse_robots_directives(robots_tag or "")
+    lines = join_lines_of_page(markup)
+    is_scripted = has_scripts(body)
+    anchors = compress(scan.anchors, scan.followed)
+    links = normalize_urls([*anchors, *filter(None, [target or head.refresh])], base=base)
+    content = replace(
         head,
-        text=text,
-        main=main,
-        images_and_meta="\n".join(_describe_images_and_meta(scan)),
+        refresh=target or head.refresh,
+        is_instant_refresh=is_instant if target else head.is_instant_refresh,
+        noindex=head.noindex or "noindex" in directives,
+        nofollow=head.nofollow or "nofollow" in directives,
         links=links,
         language=scan.language.strip().replace("\0", "")[:MAX_LANGUAGE_CHARS],
         charset=markup.charset,
@@ -133,23 +155,47 @@ def _read_html(body: bytes, markup: Markup, *, url: Url, header_refresh: tuple[U
         html_end=detect_html_end(markup.source),
         has_password_field=bool(scan.signs & PASSWORD_FIELD),
         is_scripted=is_scripted,
-        script_signs=find_script_signs(markup, text=text, main=main, links=links, base=base) if is_scripted else (),
+        script_signs=find_script_signs(markup, records, lines, links=links, base=base) if is_scripted else (),
+        metadata=read_metadata(records),
+    )
+    return content, PageTexts(lines, "\n".join(_describe_images_and_meta(records)))
+
+
+def decode_text(text: bytes) -> str:
+    return text.decode("utf-8", "surrogatepass")
+
+
+def join_lines_of_page(markup: Markup) -> JoinedLines:
+    """Return the lines of a page as texts."""
+    compiled = markup.compiled
+    return join_scanned_lines(markup.scan) if compiled is None else compiled.join_texts(MIN_MAIN_PERCENT)
+
+
+def join_scanned_lines(scan: PageScan) -> JoinedLines:
+    """Join the lines of a page: one line per text of a box."""
+    text, main = join_lines(scan.texts), join_lines(scan.iter_main())
+    if 100 * len(main) < MIN_MAIN_PERCENT * len(text):
+        main = text
+    restored = restore_line_breaks(scan, main)
+    whole, encoded_main = text.encode("utf-8", "surrogatepass"), main.encode("utf-8", "surrogatepass")
+    return JoinedLines(
+        whole,
+        whole if main == text else encoded_main,
+        encoded_main if restored == main else restored.encode("utf-8", "surrogatepass"),
+        compute_shape(text),
+        len(text),
     )
 
 
-def join_text_and_main(scan: PageScan) -> tuple[str, str]:
-    """Return the text of a page, one line per text of a box, and the text without boilerplate.
-
-    Both are the whole text if less than MIN_MAIN_SHARE would remain without boilerplate.
-    """
-    text, main = join_lines(scan.texts), join_lines(scan.iter_main())
-    return text, main if len(main) >= MIN_MAIN_SHARE * len(text) else text
+def compute_shape(text: str) -> bytes:
+    """Return the number of spaces on each line of a text, each of which separates two words."""
+    return array("I", [line.count(" ") for line in text.split("\n")]).tobytes()
 
 
 def restore_line_breaks(scan: PageScan, main: str) -> str:
     """Return the main text with the line breaks and the indentation of preformatted text.
 
-    main: the main text as `join_text_and_main` returns it, which is compared: there, this whitespace does not count.
+    main: the main text that is compared; there, this whitespace does not count.
     """
     if not any(flags & PREFORMATTED for flags in set(scan.box_flags)):
         return main
@@ -163,8 +209,8 @@ def restore_line_breaks(scan: PageScan, main: str) -> str:
     return join_lines(lines)
 
 
-def _describe_images_and_meta(scan: PageScan) -> Iterator[str]:
-    for kind, values in scan.records:
+def _describe_images_and_meta(records: Sequence[Record]) -> Iterator[str]:
+    for kind, values in records:
         if kind == RecordKind.IMAGE:
             src, alt, content = values
             yield f"{content} {alt} {src}"
@@ -192,14 +238,14 @@ _REFRESH = re.compile(r"(?is)\s*(\d*)(?:\.\d*)?\s*(?:[;,]\s*|\s+)(?:url\s*=\s*)?
 _NAMED_DIRECTIVES = ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview")
 
 
-def _read_head(scan: PageScan, base: Url, url: Url) -> PageContent:
+def _read_head(records: Sequence[Record], base: Url, url: Url) -> PageContent:
     """Return a PageContent with what the head of a web page says, and nothing else."""
     title = ""
     canonical = refresh = None
     is_instant_refresh = False
     directives: frozenset[str] = frozenset()
     feeds: list[str] = []
-    for kind, values in scan.records:
+    for kind, values in records:
         if kind == RecordKind.META:
             content, name, http_equiv, _, noscript = values
             if name.strip().lower() == "robots":

@@ -1,7 +1,7 @@
 """Fingerprints that measure how much two texts differ, and digests that show whether two bodies are equal."""
 
 import warnings
-from hashlib import blake2b
+from hashlib import sha256
 from typing import NewType
 
 import numpy as np
@@ -84,6 +84,9 @@ def count_distance_bits(one: Fingerprint, other: Fingerprint) -> int:
     return (one ^ other).bit_count()
 
 
-def compute_digest(data: bytes) -> bytes:
-    """Return a 16-byte digest that is equal only for equal data."""
-    return blake2b(data, digest_size=16).digest()
+def compute_digest(*parts: bytes) -> bytes:
+    """Return a 16-byte digest of parts of data, joined, that is equal only for equal data."""
+    digest = sha256(usedforsecurity=False)  # processors have instructions for it: twice as fast as BLAKE2
+    for part in parts:
+        digest.update(part)
+    return digest.digest()[:16]

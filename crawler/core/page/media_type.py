@@ -26,12 +26,12 @@ _NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # the standard's "bin
 def detect_kind(body: bytes, content_type: str) -> MediaKind:
     """Return the kind of a body by its Content-Type, unless the bytes clearly differ (WHATWG MIME sniffing)."""
     mime = content_type.partition(";")[0].strip().lower()
-    start = body[:SNIFFED_BYTES].lstrip()
-    binary = body.startswith(_MAGIC) or (_NOT_TEXT.search(start) and not body.startswith(WIDE_STARTS))
     if body.startswith(_PDF):
         return "pdf"
     if mime in _HTML_TYPES:
         return "binary" if body.startswith(_MAGIC) else "html"
+    start = body[:SNIFFED_BYTES].lstrip()
+    binary = body.startswith(_MAGIC) or (_NOT_TEXT.search(start) and not body.startswith(WIDE_STARTS))
     if not binary and (mime in _XML_TYPES or mime.endswith("+xml")):
         return "html" if b"<html" in start.lower() else "xml"  # XHTML may be sent as XML
     if not binary and (mime in _JSON_TYPES or mime.endswith("+json")):

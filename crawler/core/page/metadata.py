@@ -2,11 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from crawler.core.page.document import collapse_spaces
-from crawler.core.page.scan import PageScan, RecordKind
+from crawler.core.page.scan import Record, RecordKind
 
 MAX_CHARS = 1000  # of one value
 MAX_JSON_LD_CHARS = 20_000  # of the JSON-LD of one page; further items are left out
@@ -30,8 +30,8 @@ _NUL = re.compile(r"\0|\\u0000")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def read_metadata(scan: PageScan) -> dict[str, Any]:
-    """Return the metadata of a page as values for JSON; only what the page states.
+def read_metadata(records: Sequence[Record]) -> dict[str, Any]:
+    """Return the metadata of a page from its records, as values for JSON; only what the page states.
 
     Keys: author, published, modified, description, site, image, type: texts as written, of at most MAX_CHARS.
     json_ld: the page's JSON-LD items, as objects.
@@ -39,7 +39,7 @@ def read_metadata(scan: PageScan) -> dict[str, Any]:
     stated: dict[str, str] = {}
     items: list[Any] = []
     chars_left = MAX_JSON_LD_CHARS
-    for kind, values in scan.records:
+    for kind, values in records:
         if kind == RecordKind.META:
             content, name, _, group, _ = values
             for each in filter(None, (name.strip().lower(), group.strip().lower())):

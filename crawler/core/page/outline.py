@@ -2,12 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
 
 from msgspec.structs import replace
 
-from crawler.core.http.urls import Url, normalize_url
+from crawler.core.http.urls import LinkResolver, Url
 from crawler.core.page.block import Block, BlockKind, BlockList
 from crawler.core.page.content import PageContent, extract_content, is_description
 from crawler.core.page.document import DocumentReader, collapse_spaces
@@ -20,6 +21,7 @@ from crawler.core.page.selectors import FULL_VIEW, View, find_matching
 MAX_BLOCKS = 20_000  # per page; all text after them becomes one block
 MAX_BLOCK_CHARS = 100_000  # per block; the rest of the text is replaced by its digest
 DIGEST_CHARS = 32
+MAX_KNOWN_CHARS = 200  # of the classes of an element whose path is remembered for other pages
 # A block that only offers translations has at most these numbers of words: for its label, and for each language.
 MAX_LABEL_WORDS = 5  # such as "This page is available in:"
 MAX_LANGUAGE_WORDS = 3  # such as "Brazilian Portuguese |"
@@ -118,7 +120,7 @@ def _build_blocks(scan: PageScan, base: Url, *, is_watched: bool = False) -> lis
         if kind == RecordKind.META and is_description(values):
             content, name, _, group, _ = values
             blocks.append(Block(hash_text(f"meta {(name or group).lower()}"), _collapse_text(content), BlockKind.META))
-    paths = _hash_paths(scan)
+    paths, resolve = _hash_paths(scan), LinkResolver(base).resolve
     translations: Counter[int] = Counter()  # links to translations by box, of texts that are not complete
     pointers, at = scan.pointers, 0
     for line, (box, text) in enumerate(zip(scan.line_boxes, scan.texts, strict=True)):
@@ -133,24 +135,26 @@ def _build_blocks(scan: PageScan, base: Url, *, is_watched: bool = False) -> lis
             blocks.append(Block(paths[box][0], text, tag_path=paths[box][1]))
         for pointer in others:
             if not (is_choice and pointer.box == box):
-                blocks += _build_pointer_block(scan, pointer, paths[pointer.box], base)
+                blocks += _build_pointer_block(scan, pointer, paths[pointer.box], resolve)
     return blocks
 
 
 def _hash_paths(scan: PageScan) -> list[tuple[int, int]]:
     """Return the css_path and the tag_path of each box."""
     paths = [(_OUTSIDE, 0)]
-    known: dict[tuple[tuple[int, int], str, str], tuple[int, int]] = {}
     for tag, classes, parent in islice(zip(scan.box_tags, scan.box_classes, scan.box_parents, strict=True), 1, None):
-        outer = paths[parent]
-        path = known.get(key := (outer, tag, classes))
-        if path is None:
-            # Ids are left out, and so are numbers and codes in classes.
-            label = f"{tag}.{' '.join(sorted(_CODE.sub('', classes).split()))}" if classes else tag
-            path = (hash_text(f"{outer[0]} {label}"), hash_text(f"{outer[1]} {tag}")) if tag else outer
-            known[key] = path
-        paths.append(path)
+        hash_path = _hash_known_path if len(classes) <= MAX_KNOWN_CHARS else _hash_path
+        paths.append(hash_path(paths[parent], tag, classes) if tag else paths[parent])
     return paths
+
+
+def _hash_path(outer: tuple[int, int], tag: str, classes: str) -> tuple[int, int]:
+    # Ids are left out, and so are numbers and codes in classes.
+    label = f"{tag}.{' '.join(sorted(_CODE.sub('', classes).split()))}" if classes else tag
+    return hash_text(f"{outer[0]} {label}"), hash_text(f"{outer[1]} {tag}")
+
+
+_hash_known_path = lru_cache(maxsize=1 << 13)(_hash_path)  # the pages of a site have the same paths
 
 
 def _is_language_choice(text: str, links: int, others: int) -> bool:
@@ -167,7 +171,9 @@ def _is_language_choice(text: str, links: int, others: int) -> bool:
     return len(text.split()) <= max_words and not any(map(str.isdigit, text))
 
 
-def _build_pointer_block(scan: PageScan, pointer: Pointer, path: tuple[int, int], base: Url) -> Iterator[Block]:
+def _build_pointer_block(
+    scan: PageScan, pointer: Pointer, path: tuple[int, int], resolve: Callable[[str], Url | None]
+) -> Iterator[Block]:
     """Yield the block of a link (its target) or of an image (its alternative text and its name without the query)."""
     if pointer.kind == PointerKind.IMAGE:
         src, alt, _ = scan.records[pointer.target].values
@@ -175,7 +181,7 @@ def _build_pointer_block(scan: PageScan, pointer: Pointer, path: tuple[int, int]
         yield Block(path[0], _collapse_text(f"{alt} {image}"), BlockKind.IMAGE, path[1])
         return
     href = scan.anchors[pointer.target].strip()
-    target = normalize_url(href, base=base) if href and not href.startswith("#") else None
+    target = resolve(href.partition("#")[0]) if href and not href.startswith("#") else None
     if target is not None:
         yield Block(path[0], target, BlockKind.LINK, path[1])
 

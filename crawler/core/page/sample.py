@@ -5,7 +5,17 @@ import re
 import numpy as np
 
 from crawler.core.http.urls import Url
-from crawler.core.page.fingerprint import compute_digest, hash_text, mix_shingles
+from crawler.core.page.compiled_scan import JoinedLines, WordLimits
+from crawler.core.page.fingerprint import (
+    MAX_CHARS,
+    Fingerprint,
+    compute_digest,
+    compute_fingerprint,
+    hash_text,
+    mix_shingles,
+    read_words,
+)
+from crawler.core.page.fingerprint import MAX_WORDS as MAX_FINGERPRINT_WORDS
 from crawler.core.page.text_words import HAS_DIGIT, STARTS_LINE, WordHashes
 
 SAMPLE_SIZE = 8  # hashes per page: the share of new ones has steps of an eighth, which suffices over many pages
@@ -19,6 +29,24 @@ _TO_32_BITS = np.uint64(32)
 _URL_WORD = re.compile(r"\w+")
 
 
+_LIMITS = WordLimits(MAX_CHARS, MAX_FINGERPRINT_WORDS, MAX_WORDS, LINE_END, WILDCARD)
+
+
+def digest_words(joined: JoinedLines, body: bytes, *, url: Url) -> tuple[Fingerprint | None, Sample]:
+    """Return the fingerprint and the sample of the main text of a page."""
+    if joined.source is not None:
+        found = joined.source.digest_words(_LIMITS, _hash_url_words(url), is_whole=joined.main is joined.whole)
+        if found is not None and found.words:
+            return Fingerprint(found.fingerprint), found.sample
+    main = joined.main.decode("utf-8", "surrogatepass")
+    words = read_words(main)
+    return compute_fingerprint(main, words), sample_words(words, body, url=url)
+
+
+def _hash_url_words(url: Url) -> list[int]:
+    return [hash_text(word) for word in _URL_WORD.findall(url.lower())]
+
+
 def sample_words(words: WordHashes, body: bytes, *, url: Url) -> Sample:
     """Return the SAMPLE_SIZE smallest hashes of the three-word shingles of a text's start, or a hash of the bytes.
 
@@ -29,7 +57,7 @@ def sample_words(words: WordHashes, body: bytes, *, url: Url) -> Sample:
     if not len(words):
         return (int.from_bytes(compute_digest(body)[:4], "big"),)
     hashes, marks = words.hashes[:MAX_WORDS], words.marks[:MAX_WORDS]
-    url_words = np.array([hash_text(word) for word in _URL_WORD.findall(url.lower())], dtype=np.uint64)
+    url_words = np.array(_hash_url_words(url), dtype=np.uint64)
     is_replaced = (url_words[:, np.newaxis] == hashes).any(axis=0) | (marks & HAS_DIGIT > 0)
     lines = np.cumsum(marks & STARTS_LINE, dtype=np.intp)  # of each word, from 1
     separated = np.full(len(hashes) + 2 * (lines[-1] + 1), LINE_END, dtype=np.uint64)

@@ -1,6 +1,5 @@
 """Versions of a page: the digests used to compare them, and the Snapshot with the content."""
 
-from array import array
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -10,15 +9,22 @@ from msgspec.structs import replace
 
 from crawler.core.http.urls import Url
 from crawler.core.page.block import BlockList
-from crawler.core.page.content import PageContent, extract_content, restore_line_breaks
+from crawler.core.page.compiled_scan import JoinedLines
+from crawler.core.page.content import (
+    PageContent,
+    PageTexts,
+    compute_shape,
+    decode_text,
+    extract_content,
+    read_html,
+)
 from crawler.core.page.document import DocumentReader
-from crawler.core.page.fingerprint import Fingerprint, compute_digest, compute_fingerprint, read_words
+from crawler.core.page.fingerprint import Fingerprint, compute_digest
 from crawler.core.page.html import Markup, parse_html
-from crawler.core.page.main_content.choice import build_content_text, choose_content
+from crawler.core.page.main_content.choice import read_main_content
 from crawler.core.page.media_type import detect_kind
-from crawler.core.page.metadata import read_metadata
 from crawler.core.page.outline import extract_blocks
-from crawler.core.page.sample import Sample, sample_words
+from crawler.core.page.sample import Sample, digest_words
 from crawler.core.page.selectors import FULL_VIEW, View
 from crawler.core.page.shared_lines import NO_SHARED_LINES, SharedLines
 
@@ -95,7 +101,7 @@ class BlockForms(Struct, frozen=True):
 class Parsed(Struct, frozen=True):
     """A parsed body: its content and digests. The version's number is 0, because it is not assigned yet.
 
-    content: without text and images_and_meta; only their digests are needed.
+    content: without text; only its digest is needed.
     blocks: empty if not requested.  forms: those of the blocks, if they were requested instead.
     """
 
@@ -124,48 +130,53 @@ def parse_body(
     reader: reads this body instead, as a non-HTML document; its exceptions are passed on.
     shared: the lines that the domain's pages share.
     """
-    markup = parse_html(body, content_type) if reader is None and detect_kind(body, content_type) == "html" else None
-    read = partial(extract_content, body, url=url, content_type=content_type, markup=markup, reader=reader)
-    header_fields = header_fields or HeaderFields()
-    content = read(robots_tag=header_fields.robots_tag, refresh=header_fields.refresh)
-    # The number of spaces on each line, each of which separates two words.
-    shape = array("I", [line.count(" ") for line in content.text.split("\n")]).tobytes()
-    words = read_words(content.main)
-    text = "\n".join((content.title, content.text, content.images_and_meta, *content.links))
+    is_html = reader is None and detect_kind(body, content_type) == "html"
+    markup = parse_html(body, content_type) if is_html else None
+    headers = header_fields or HeaderFields()
+    if markup is None:
+        content = extract_content(
+            body,
+            url=url,
+            content_type=content_type,
+            robots_tag=headers.robots_tag,
+            refresh=headers.refresh,
+            reader=reader,
+        )
+        text, main = content.text.encode(), content.main.encode()
+        texts = PageTexts(JoinedLines(text, main, main, compute_shape(content.text), len(content.text)))
+    else:
+        content, texts = read_html(body, markup, url=url, robots_tag=headers.robots_tag, refresh=headers.refresh)
+    title, lines = content.title.encode(), texts.lines
+    fingerprint, sample = digest_words(lines, body, url=url)
     version = Version(
         number=0,
         body_digest=compute_digest(body),
-        text_digest=compute_digest(text.encode()),
-        main_digest=compute_digest(f"{content.title}\n{content.main}".encode()),
-        shape_digest=compute_digest(shape),
-        fingerprint=compute_fingerprint(content.main, words),
+        text_digest=compute_digest(
+            title, b"\n", lines.whole, "\n".join(("", texts.described, *content.links)).encode()
+        ),
+        main_digest=compute_digest(title, b"\n", lines.main),
+        shape_digest=compute_digest(lines.shape),
+        fingerprint=fingerprint,
     )
     split = partial(extract_blocks, body, content, url=url, content_type=content_type, markup=markup, reader=reader)
     blocks = split(view=view) if with_blocks else ()
     if markup is not None:
-        complete = _add_reading(content, markup, shared)
+        complete = _add_reading(content, lines, markup, shared)
     else:
-        complete = replace(content, text="", images_and_meta="", reading=content.main)
-    return Parsed(complete, version, blocks, sample_words(words, body, url=url))
+        complete = replace(content, text="", reading=content.main)
+    return Parsed(complete, version, blocks, sample)
 
 
-def _add_reading(content: PageContent, markup: Markup, shared: SharedLines) -> PageContent:
-    """Add the content text and the metadata, and the line breaks of preformatted text in the main text.
-
-    Leave out the whole text and the descriptions: only their digests are needed.
-    """
-    main, scan = restore_line_breaks(markup.scan, content.main), markup.content_scan
-    chosen = choose_content(scan, title=content.title, shared=shared)
-    reading = build_content_text(scan, chosen.lines)
+def _add_reading(content: PageContent, lines: JoinedLines, markup: Markup, shared: SharedLines) -> PageContent:
+    """Add the main text with the line breaks of preformatted text, and the content text."""
+    main = decode_text(lines.restored)
+    chosen, reading = read_main_content(markup, title=content.title, shared=shared)
     return replace(
         content,
-        text="",
-        images_and_meta="",
         main=main,
         reading=main if reading == main else reading,  # one string takes half the time to send to another process
         confidence=chosen.confidence,
         line_ranges=join_lines_into_ranges(chosen.lines),
-        metadata=read_metadata(markup.scan),
     )
 
 

@@ -1,13 +1,13 @@
-"""Parse bodies: in this process while there are few, in parser processes when there are many.
+"""Parse bodies: small ones in this process while it has time, the others in parser processes.
 
-Parsing is most of a crawl's work, and a malicious page can crash a parser: in a separate process, that affects only the
-page. Slots and memory of the pool are shared fairly among the leases of the crawling process.
+Sending a small body to another process, and its content back, takes as long as parsing it. A large or malicious page
+would delay all other requests, or crash the crawl: in a separate process, that affects only the page. Slots and memory
+of the pool are shared fairly among the leases of the crawling process.
 """
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
@@ -26,7 +26,7 @@ from crawler.core.page.selectors import View
 from crawler.core.page.shared_lines import NO_SHARED_LINES
 from crawler.core.page.snapshot import HeaderFields, Parsed
 from crawler.core.page_rules import PageRules
-from crawler.engine.machine_load import count_usable_cores
+from crawler.engine.machine_load import LoadMeter, count_usable_cores
 from crawler.engine.parsing.parser_handle import ParserHandle, ParserLost
 from crawler.engine.parsing.parser_process import pack_message
 from crawler.plugins import NO_PLUGINS, Plugins
@@ -46,15 +46,17 @@ class FairShares:
     """A fair semaphore for calls, each of which needs a slot and an amount of a resource such as memory.
 
     slots: the number of simultaneous calls at first.  max_slots: up to which it grows, by one whenever the first
-    waiting call has waited for SLOT_SECONDS; 0: it does not grow. One party (a domain) gets at most all slots but one,
-    unless there is only one slot.
+    waiting call has waited for SLOT_SECONDS and may_grow returns True; 0: it does not grow. One party (a domain) gets
+    at most all slots but one, unless there is only one slot.
     max_amount: the limit for the amounts of all calls together; a single call must not need more.
     The party with the fewest slots comes first, then the one that has waited longest. No call overtakes one that only
     waits for its amount; otherwise a large call might wait forever.
     """
 
-    def __init__(self, slots: int, *, max_amount: int, max_slots: int = 0) -> None:
-        self._slots, self._max_slots = slots, max_slots
+    def __init__(
+        self, slots: int, *, max_amount: int, max_slots: int = 0, may_grow: Callable[[], bool] = lambda: True
+    ) -> None:
+        self._slots, self._max_slots, self._may_grow = slots, max_slots, may_grow
         self._free_slots, self._free_amount = slots, max_amount
         self._slots_by_party: dict[Hashable, int] = {}  # only of parties with at least one slot
         self._waiters: list[_Waiter] = []
@@ -90,7 +92,7 @@ class FairShares:
     def _add_slot(self, waiter: _Waiter) -> None:
         """Add a slot if the waiter is the first and lacks one, and perhaps another one later."""
         if self._slots < self._max_slots:
-            if waiter in self._waiters[:1] and not self._has_free_slot(waiter.party):
+            if waiter in self._waiters[:1] and not self._has_free_slot(waiter.party) and self._may_grow():
                 self._slots, self._free_slots = self._slots + 1, self._free_slots + 1
                 self._grant_slots()
             waiter.timer = asyncio.get_running_loop().call_later(SLOT_SECONDS, self._add_slot, waiter)
@@ -129,8 +131,9 @@ T = TypeVar("T")
 
 log = logging.getLogger("recrawl.readers")
 
-INLINE_BODIES = 16  # bodies parsed in this process before a parser process is started, which takes 0.25 s of CPU
-LARGE_BYTES = 256 << 10  # parsing a larger body in this process would delay all other requests
+INLINE_BYTES = 32 << 10  # size of the largest bodies parsed here; the slowest found of this size takes 0.13 s
+LARGE_BYTES = 256 << 10  # a larger body is never parsed here
+FEW_BODIES = 8  # between these sizes that are parsed here before a parser process is started, which takes 0.3 s of CPU
 MAX_PARSERS = 9  # parser processes, 50 MB each; one crawling process cannot keep more of them busy
 
 
@@ -164,17 +167,18 @@ READING_LIMITS = ReadingLimits()
 
 
 def choose_parser_count() -> int:
-    """Return how many parser processes to use: one per core (at least two) and one more, at most MAX_PARSERS.
+    """Return how many parser processes to use: one per core and one more, at most MAX_PARSERS.
 
     One domain can take all but one. It needs two: with one, parser and crawler would wait for each other in turn.
     """
-    return min(max(count_usable_cores(), 2) + 1, MAX_PARSERS)
+    return min(count_usable_cores() + 1, MAX_PARSERS)
 
 
 class ParserPool:
     """A pool of parser processes; a context manager.
 
-    processes: how many; 0: parse in this process.  inline_bodies: how many bodies to parse here before one is started.
+    processes: how many; 0: parse in this process.  inline: whether small bodies are parsed here. While this process is
+    busy, they are also parsed in all processes but two: one has this core, and one is kept for other bodies.
     Some bodies need a parser process in any case: PDFs, because native code parses untrusted input; bodies to which a
     user's regular expression or XPath is applied, which may never end; and bodies that a plugin reads.
     """
@@ -183,25 +187,24 @@ class ParserPool:
         self,
         processes: int,
         *,
-        inline_bodies: int = INLINE_BODIES,
+        inline: bool = True,
         limits: ReadingLimits = READING_LIMITS,
         plugins: Plugins = NO_PLUGINS,
     ) -> None:
-        self._processes, self._inline_left, self.limits, self._plugins = processes, inline_bodies, limits, plugins
+        self._processes, self.limits, self._plugins = processes, limits, plugins
+        self._inline_bytes, self._few_left = (INLINE_BYTES, FEW_BODIES) if inline else (-1, 0)
         names = {each.name for each in plugins.readers.values()}
         self._handles = [ParserHandle(plugins=sorted(names)) for _ in range(max(processes, 1))]
         self._idle = list(self._handles)
-        self._shares = FairShares(1, max_amount=limits.memory_bytes, max_slots=len(self._handles))
-        self._starting: asyncio.Task[None] | None = None
+        self._shares = FairShares(
+            1, max_amount=limits.memory_bytes, max_slots=len(self._handles), may_grow=self._is_started
+        )
+        self._load = LoadMeter()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_error: object) -> None:
-        if self._starting is not None:
-            self._starting.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._starting
         await asyncio.gather(*(handle.end() for handle in self._handles))
 
     @property
@@ -230,7 +233,7 @@ class ParserPool:
         """
         is_pdf = detect_kind(response.body, response.content_type) == "pdf"
         needs_process = needs_process or is_pdf or call.keywords.get("reader") is not None
-        if not self._should_use_process(needs_process=needs_process, is_large=len(response.body) > LARGE_BYTES):
+        if not (needs_process or self._should_use_process(len(response.body))):
             return _call_inline(call)
         initial_bytes, max_bytes = self.limits.estimate_memory(response), self.limits.max_body_bytes
         cpu_seconds = cpu_seconds or self.limits.cpu_seconds
@@ -244,7 +247,7 @@ class ParserPool:
         except ParserLost as lost:
             log.warning("reader.lost", extra={"url": call.keywords["url"], "error": str(lost)})
         except OSError as error:
-            self._note_failed_start(error)
+            log.warning("reader.not_started", extra={"error": str(error)})
             return None if needs_process else _call_inline(call)
         return None
 
@@ -259,24 +262,22 @@ class ParserPool:
             raise ParserLost(problem, is_out_of_memory=is_out_of_memory)
         return cast("T", result)
 
-    def _should_use_process(self, *, needs_process: bool, is_large: bool) -> bool:
-        """Return whether to use a parser process; start the first one after a few bodies."""
-        if needs_process or (is_large and self._processes):
-            return True
-        if self._processes == 0:
+    def _should_use_process(self, body_bytes: int) -> bool:
+        """Return whether to parse a body in a parser process, although it may be parsed here."""
+        if body_bytes <= self._inline_bytes:
+            return self._load.is_busy() and self._active_count < self._processes - 2
+        if body_bytes <= LARGE_BYTES and self._few_left:
+            self._few_left -= 1
             return False
-        if self._starting is None:
-            self._inline_left -= 1
-            if self._inline_left < 0:
-                self._starting = asyncio.create_task(self._start_parser(), name="start-reader")
-        return self._starting is not None and self._starting.done()
+        return self._processes > 0
 
-    async def _start_parser(self) -> None:
-        async with self._borrow_parser(self, 0) as handle:
-            try:
-                await handle.start()
-            except OSError as error:
-                self._note_failed_start(error)
+    @property
+    def _active_count(self) -> int:
+        return len(self._handles) - len(self._idle)
+
+    def _is_started(self) -> bool:
+        """Return whether all processes that are in use have started: only then do waits mean that there are too few."""
+        return len(self.pids) >= self._active_count
 
     @asynccontextmanager
     async def _borrow_parser(self, party: Hashable, memory_bytes: int) -> AsyncIterator[ParserHandle]:
@@ -287,11 +288,6 @@ class ParserPool:
                 yield handle
             finally:
                 self._idle.append(handle)
-
-    def _note_failed_start(self, error: OSError) -> None:
-        """Log the error; the pool then parses a few bodies here before it tries again to start a parser process."""
-        log.warning("reader.not_started", extra={"error": str(error)})
-        self._inline_left, self._starting = INLINE_BODIES, None
 
 
 def _call_inline(call: partial[T]) -> T | None:

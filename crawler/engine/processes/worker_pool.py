@@ -9,16 +9,14 @@ import asyncio
 import contextlib
 import logging
 import math
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from datetime import timedelta
 
 from msgspec import Struct
 
 from crawler.clock import Clock
 from crawler.core.domain import Lease
-from crawler.engine.machine_load import count_usable_cores
+from crawler.engine.machine_load import LoadMeter, count_usable_cores
 from crawler.engine.processes.worker_handle import Worker, WorkerOptions
 from crawler.engine.requests.session import FindSecret
 from crawler.engine.stats import LeaseResult, Progress
@@ -26,9 +24,6 @@ from crawler.settings import Settings
 from crawler.store.database import Database
 
 log = logging.getLogger("recrawl.workers")
-
-LOAD_INTERVAL = timedelta(seconds=1)
-BUSY_SHARE = 0.8  # of a core's time
 
 CrawlLocally = Callable[[asyncio.Event], Awaitable[LeaseResult]]
 
@@ -96,12 +91,10 @@ class WorkerPool:
 
     async def watch_load(self) -> None:
         """Wait until this process is too busy, then distribute the leases, once."""
-        busy_intervals = 0
+        load, busy_intervals = LoadMeter(), 0
         while busy_intervals < 2:  # in a row, so that a short burst starts no worker process
-            began, cpu_before = time.monotonic(), time.process_time()
-            await asyncio.sleep(LOAD_INTERVAL.total_seconds())
-            share = (time.process_time() - cpu_before) / (time.monotonic() - began)
-            busy_intervals = busy_intervals + 1 if share >= BUSY_SHARE and len(self._local_leases) > 1 else 0
+            is_busy = await load.measure_interval()
+            busy_intervals = busy_intervals + 1 if is_busy and len(self._local_leases) > 1 else 0
         await self.share_leases()
 
     async def propagate_stop(self) -> None:

@@ -8,7 +8,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from datetime import date, timedelta
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -32,9 +31,7 @@ from crawler.engine.requests.pacer import Pacer
 from crawler.engine.requests.session import DomainSession
 from crawler.engine.stats import CrawlStats
 from crawler.engine.store_port import LeasedStore
-
-if TYPE_CHECKING:  # imports aiohttp, which processes without HTTP requests do not need
-    from crawler.fetch import Http
+from crawler.fetch import Http
 
 RELAY_DEADLINE = timedelta(seconds=8)  # for requests of a page in the browser: an endless one would delay rendering
 
@@ -73,7 +70,7 @@ class PacedServer:
 
     def __init__(
         self,
-        http_client: "Http",
+        http_client: Http,
         pacer: Pacer,
         *,
         deadline: timedelta,

@@ -8,16 +8,13 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from crawler.core.domain import NO_SECRET, Domain
 from crawler.core.http import credentials
 from crawler.core.http.credentials import NO_AUTH, Cookies, LoginReference, RequestAuth, SecretReference, SecretSource
 from crawler.core.http.urls import Url, get_authority, get_scheme
 from crawler.errors import BadInput
-
-if TYPE_CHECKING:  # imports aiohttp, which processes without HTTP requests do not need
-    from crawler.fetch import Http
+from crawler.fetch import Http
 
 log = logging.getLogger("recrawl.session")
 
@@ -55,7 +52,7 @@ class DomainSession:
     login: its login through a form; None if it has none.
     """
 
-    def __init__(self, domain: Domain, http_client: "Http", *, secrets: Secrets, cookies: Cookies | None) -> None:
+    def __init__(self, domain: Domain, http_client: Http, *, secrets: Secrets, cookies: Cookies | None) -> None:
         self.http_client = http_client
         self._own_authorities = frozenset({domain.authority, *domain.aliases})
         self._is_secure = domain.scheme == "https"

@@ -27,21 +27,22 @@ MAX_NAME_CHARS = 128
 
 @dataclass(frozen=True, slots=True)
 class FeedSelection:
-    """The changes of a feed. domain: empty for all.  prefix: a URL prefix.  kinds: as in `recrawl changes --kind`."""
+    """The changes of a feed. domain, tag: empty for all.  prefix: of URLs.  kinds: as in `recrawl changes --kind`."""
 
     domain: str = ""
     prefix: str = ""
     kinds: str = ""
+    tag: str = ""
 
     @property
     def query(self) -> dict[str, str]:
-        values = {"domain": self.domain, "prefix": self.prefix, "kind": self.kinds}
+        values = {"domain": self.domain, "prefix": self.prefix, "kind": self.kinds, "tag": self.tag}
         return {name: value for name, value in values.items() if value}
 
     @property
     def label(self) -> str:
         """The default name of the feed."""
-        where = self.prefix or self.domain or "all"
+        where = self.prefix or self.domain or (f"tag {self.tag}" if self.tag else "all")
         return f"{where} {self.kinds}" if self.kinds else where
 
 

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from crawler import times
 from crawler.app import pages as page_texts
-from crawler.app import rules
+from crawler.app import rules, tags
 from crawler.app.changes import ALL_KINDS, ChangeFilter, FeedItem, read_changes_within
 from crawler.app.delivery import notifications
 from crawler.app.delivery.exports import SearchHit, require_words, search_index
@@ -42,6 +42,10 @@ class Items(Generic[T]):
     next: str | None
 
 
+SettingsDocument = Annotated[dict[str, Any], WithJsonSchema(build_settings_schema(is_change=False))]
+TagSettings = Annotated[dict[str, Any], WithJsonSchema(build_settings_schema(is_change=False, of_tag=True))]
+
+
 @dataclass(frozen=True, slots=True)
 class DomainItem:
     """A registered domain."""
@@ -51,6 +55,16 @@ class DomainItem:
     aliases: list[str]
     paused: bool
     registered_at: datetime
+    tags: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class TagDocument:
+    """A tag of domains. settings: those that its domains inherit, without those that it does not set."""
+
+    tag: str
+    domains: list[str]
+    settings: TagSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,19 +111,21 @@ class StorageDocument:
     is_exact: bool
 
 
-SettingsDocument = Annotated[dict[str, Any], WithJsonSchema(build_settings_schema(is_change=False))]
-
-
 @dataclass(frozen=True, slots=True)
 class DomainDocument:
-    """A domain with its settings and state. wait: why it is not being fetched now; null if it is."""
+    """A domain with its settings and state. wait: why it is not being fetched now; null if it is.
+
+    sources: where each setting comes from that is not the default: own, or "tag " and the name of a tag.
+    """
 
     domain: str
     root: Url
     aliases: list[str]
     paused: bool
     registered_at: datetime
+    tags: list[str]
     settings: SettingsDocument
+    sources: dict[str, str]
     rules: list[RuleDocument]
     status: DomainStatus
     wait: WaitDocument | None
@@ -189,6 +205,12 @@ def _cut(found: Sequence[T], limit: int) -> tuple[Sequence[T], bool]:
     return found[:limit], len(found) > limit
 
 
+def describe_tag(listed: tags.TagSummary) -> TagDocument:
+    """Return a tag for JSON."""
+    described: dict[str, Any] = tags.describe_tag(listed)
+    return TagDocument(**described)
+
+
 def describe_wait(domain: Domain, wait: Wait | None, *, now: datetime) -> WaitDocument | None:
     """Return why a domain is not being fetched now; None if it is."""
     if wait is None:
@@ -211,6 +233,8 @@ PAGE = build_text_query("The URL of the page.")
 DomainName = Annotated[str, Path(max_length=8192, description="A registered domain, such as docs.example.com.")]
 Number = Annotated[int, Path(ge=1, le=MAX_CURSOR, description="The number of a subscription or dead letter.")]
 NUMBER_CURSOR = Query(ge=0, le=MAX_CURSOR, description=CURSOR)
+TagName = Annotated[str, Path(max_length=8192, description="The name of a tag, such as news.")]
+TAG = build_text_query("Only domains with this tag.")
 SINCE = Query(description="Only changes found at or after this ISO 8601 time.")
 KIND = Query(description="Only these kinds of change, separated by commas, such as changed,gone; all if omitted.")
 
@@ -231,13 +255,30 @@ class Api:
     async def list_domains(
         self,
         *,
+        tag: Annotated[str | None, TAG] = None,
         after: Annotated[str, build_text_query(CURSOR)] = "",
         limit: Annotated[int, build_limit_query(MAX_DOMAINS)] = 100,
     ) -> Items[DomainItem]:
         """List the registered domains in alphabetical order."""
-        found, more = _cut(await list_domains_after(self.db, after, max_count=limit + 1), limit)
-        rows = [build_row(DomainItem, each, domain=each.authority, aliases=sorted(each.aliases)) for each in found]
+        if tag is None:
+            selected = await list_domains_after(self.db, after, max_count=limit + 1)
+        else:
+            tagged = await tags.find_tagged_domains(self.db, tag)
+            selected = sorted((each for each in tagged if each.authority > after), key=lambda each: each.authority)
+        found, more = _cut(selected, limit)
+        rows = []
+        for each in found:
+            names = {"aliases": sorted(each.aliases), "tags": [tag.name for tag in each.tags]}
+            rows.append(build_row(DomainItem, each, domain=each.authority, **names))
         return Items(rows, rows[-1].domain if more else None)
+
+    async def list_tags(self) -> Items[TagDocument]:
+        """List the tags of domains, with their domains and settings."""
+        return Items([describe_tag(each) for each in await tags.list_tags(self.db)], None)
+
+    async def get_tag(self, *, tag: TagName) -> TagDocument:
+        """Return a tag with its domains and settings."""
+        return describe_tag(await tags.get_tag(self.db, tag))
 
     async def get_domain(self, *, domain: DomainName) -> DomainDocument:
         """Return a domain with its settings, its state, and why it is not being fetched now."""
@@ -300,12 +341,15 @@ class Api:
         since: Annotated[Instant | None, SINCE] = None,
         kind: Annotated[str | None, KIND] = None,
         q: Annotated[str, build_text_query("Parts of the URL or of what changed, all of which must occur.")] = "",
+        tag: Annotated[str | None, TAG] = None,
         limit: Annotated[int, build_limit_query(MAX_CHANGES)] = 100,
     ) -> Items[FeedItem]:
         """List changes in the order of the feed. `next` is never null: store it and pass it as `after` next time."""
         scope_filter = await page_texts.make_target_filter(self.db, what) if what is not None else ChangeFilter()
         kinds = parse_kinds(kind) if kind is not None else ALL_KINDS
-        change_filter = replace(scope_filter, after=after, kinds=kinds, since=since, words=tuple(q.split()))
+        tag_name = (await tags.get_tag(self.db, tag)).tag.name if tag is not None else None
+        terms = {"after": after, "kinds": kinds, "since": since, "words": tuple(q.split()), "tag": tag_name}
+        change_filter = replace(scope_filter, **terms)
         batch = await read_changes_within(self.db, change_filter, max_count=limit, max_chars=MAX_CHARS, at=self.now())
         return Items(batch.items, str(batch.next_cursor))  # also at the end, because more changes will follow
 

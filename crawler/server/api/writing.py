@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
-from crawler.app import domains, imports, page_list, revisits, rules, try_page
+from crawler.app import domains, imports, page_list, revisits, rules, tags, try_page
 from crawler.app.changes import EventKind
 from crawler.app.delivery import notifications
 from crawler.app.delivery.notifications import SubscriptionRequest, SubscriptionState
@@ -24,6 +24,8 @@ from crawler.server.api.endpoints import (
     DomainName,
     Number,
     RuleDocument,
+    TagDocument,
+    TagName,
     WaitDocument,
     build_row,
     describe_wait,
@@ -34,6 +36,7 @@ MAX_IMPORT_SECONDS = 60.0  # after this, an import starts no further domains
 MAX_PROBE_TIME = timedelta(seconds=30)  # for the roots of those that it has started, so that its result is not lost
 REMOVAL_SECONDS = 20.0  # after this, a removal continues without a response
 MAX_TEXTS = 50  # of one kind in a rule
+MAX_TAGGED = 10_000  # domains in one change of a tag
 Text = Annotated[str, Field(max_length=8192)]
 Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
 SettingsChanges = Annotated[
@@ -41,6 +44,14 @@ SettingsChanges = Annotated[
     Field(description="The settings to change; null restores the default. A list replaces the existing one."),
     WithJsonSchema(build_settings_schema(is_change=True)),
 ]
+
+
+TagSettingsChanges = Annotated[
+    dict[str, Any],
+    Field(description="The settings to change; null unsets one."),
+    WithJsonSchema(build_settings_schema(is_change=True, of_tag=True)),
+]
+Tags = Annotated[list[Text], Field(max_length=MAX_TEXTS)]
 
 
 class Body(BaseModel):
@@ -54,14 +65,24 @@ class DomainBody(Body):
 
     url: Text
     settings: SettingsChanges = {}
+    tags: Tags = []
     offline: bool = False
 
 
 class DomainChanges(Body):
-    """Changes of a domain. What is missing stays unchanged."""
+    """Changes of a domain. What is missing stays unchanged. tags: replace the existing ones."""
 
     settings: SettingsChanges = {}
+    tags: Tags | None = None
     paused: bool | None = None
+
+
+class TagChanges(Body):
+    """Changes of a tag, which is created if it does not exist. add, remove: domains that get or lose the tag."""
+
+    settings: TagSettingsChanges = {}
+    add: Annotated[list[Text], Field(max_length=MAX_TAGGED)] = []
+    remove: Annotated[list[Text], Field(max_length=MAX_TAGGED)] = []
 
 
 class RuleBody(Body):
@@ -93,11 +114,12 @@ class PageActionBody(Body):
 class ImportBody(Body):
     """Domains and URLs to import. text: an OPML document, a sitemap, or a list with one of them per line.
 
-    settings: of the new domains.  offline: do not request their root pages first.
+    settings: of the new domains.  tags: of all these domains.  offline: do not request their root pages first.
     """
 
     text: str
     settings: SettingsChanges = {}
+    tags: Tags = []
     offline: bool = False
 
 
@@ -142,13 +164,15 @@ class ConditionBody(Body):
 class SubscriptionFields(Body):
     """The fields of a subscription; null for none. target is required, and must not contain a secret.
 
-    target: a webhook, an Apprise address, env:NAME or block:NAME.  domain: null for all.  page, prefix: URLs.
+    target: a webhook, an Apprise address, env:NAME or block:NAME.  domain, tag: null for all.
+    page, prefix: URLs.
     pattern: of the pages.  min_magnitude: least share of a page that changed, 0 to 1.
     selector: the element to check.  digest: such as 1h, daily@07:30.  quiet_hours: such as 22-07.
     secret: env:NAME or block:NAME of the key that signs webhooks.  allow_private: allow private addresses.
     """
 
     domain: Text | None = None
+    tag: Text | None = None
     page: Text | None = None
     prefix: Text | None = None
     pattern: Text | None = None
@@ -228,10 +252,12 @@ class ImportDocument:
     """The result of an import.
 
     registered: the names of new domains.  pages: the number of pages that were added to registered domains.
-    failed: the names that were not imported, with the reasons.  warnings: what was wrong with roots.
+    failed: the names that were not imported, with the reasons.  warnings: what was wrong with roots and tags.
+    tagged: the names of registered domains that got the tags.
     """
 
     registered: list[str]
+    tagged: list[str]
     pages: int
     failed: dict[str, str]
     warnings: list[str]
@@ -289,18 +315,23 @@ class WritingApi(PageApi):
         """Register a domain. If a local stack runs, its first crawl starts."""
         patch, _ = parse_document(body.settings)
         with name_field("url"):
-            results = await domains.add_domains(self.db, [body.url], patch, offline=body.offline, at=self.now())
+            results = await domains.add_domains(
+                self.db, [body.url], patch, tags=body.tags, offline=body.offline, at=self.now()
+            )
             domain = results[0].new_domain
         run = await revisits.try_to_recrawl(self.db, domain, f"{domain.root}*")
         return AddedDomain(domain.authority, domain.root, sorted(domain.aliases), results[0].warning, run or None)
 
     async def change_domain(self, *, domain: DomainName, body: DomainChanges) -> DomainDocument:
-        """Change settings of a domain, pause it or resume it."""
+        """Change settings and tags of a domain, pause it or resume it."""
         found = await get_domain(self.db, domain)
         if body.settings:
             patch, unset = parse_document(body.settings)
             with name_field("settings"):
                 await domains.change_settings(self.db, found, patch, unset=unset, at=self.now())
+        if body.tags is not None:
+            with name_field("tags"):
+                await tags.set_tags(self.db, found, body.tags, at=self.now())
         if body.paused is not None:
             await domains.set_paused(self.db, [found.authority], paused=body.paused)
         return await self.get_domain(domain=found.authority)
@@ -337,6 +368,24 @@ class WritingApi(PageApi):
         ((_, last_visit_at),) = await domains.reset_clocks(self.db, [domain], at=self.now())
         return ClockReset(last_visit_at)
 
+    async def change_tag(self, *, tag: TagName, body: TagChanges) -> TagDocument:
+        """Change the settings of a tag, which its domains inherit, or give the tag to domains and remove it.
+
+        A tag that does not exist is created. If a domain cannot have the settings, because another of its tags sets one
+        differently, the settings or domains in question do not change.
+        """
+        patch, unset = parse_document(body.settings)
+        with name_field("settings"):
+            await tags.change_tag_settings(self.db, tag, patch, unset=unset, at=self.now())
+        for place, names in (("remove", body.remove), ("add", body.add)):
+            with name_field(place):
+                await tags.change_tags(self.db, names, **{place: [tag]}, at=self.now())
+        return await self.get_tag(tag=tag)
+
+    async def remove_tag(self, *, tag: TagName) -> None:
+        """Delete a tag. Its domains no longer have its settings."""
+        await tags.remove_tag(self.db, tag, at=self.now())
+
     async def add_rule(self, *, domain: DomainName, body: RuleBody) -> RuleDocument:
         """Add a rule to a domain. It replaces a rule with the same pattern."""
         found = await get_domain(self.db, domain)
@@ -364,12 +413,14 @@ class WritingApi(PageApi):
             self.db,
             names,
             patch,
+            tags=body.tags,
             offline=body.offline,
             may_continue=lambda: time.monotonic() < until,
             max_probe_time=MAX_PROBE_TIME,
             at=self.now(),
         )
-        return build_row(ImportDocument, result, registered=[each.authority for each in result.registered])
+        registered, tagged = ([each.authority for each in found] for found in (result.registered, result.tagged))
+        return build_row(ImportDocument, result, registered=registered, tagged=tagged)
 
     async def recrawl(self, *, body: RecrawlBody) -> RecrawlDocument:
         """Make a domain, a page or the pages with a URL prefix due now. A running local stack fetches them at once."""

@@ -142,8 +142,11 @@ async def make_rule(db: AppDatabase, form: Form, at: datetime) -> Outcome:
     """Add the rule for a picked block, or extend the rule of the same pattern. Raises BadInput."""
     url = parse_url(form.get("url", ""))
     domain = await get_domain(db, url)
-    rule = make_pick_rule(domain.settings.rules, parse_block_pick(form))
-    changed = await rules.add_rule(db, domain, rule, at=at)
+    pick = parse_block_pick(form)
+    changed = await rules.change_rules(
+        db, domain, lambda before: rules.merge_rule(before, make_pick_rule(before, pick)), at=at
+    )
+    rule = next(each for each in changed.settings.rules if each.pattern == pick.pattern)
     return Outcome(f"The rule was added: {format_rule(rule)}.", changed, next_page=SERVER_LINKS.page(url))
 
 

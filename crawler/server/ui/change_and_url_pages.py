@@ -3,10 +3,19 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from crawler.app.changes import AppDatabase, EventKind, FeedItem, get_domain, list_names, read_newest_changes
+from crawler.app.changes import (
+    AppDatabase,
+    ChangeFilter,
+    EventKind,
+    FeedItem,
+    get_domain,
+    list_names,
+    read_newest_changes,
+)
 from crawler.app.explain import Domain, ParserPool, UrlExplanation, explain_page
 from crawler.app.pages import PageHistory, VersionsQuery, read_history
 from crawler.app.registration import parse_typed_url
+from crawler.app.tags import get_tag, list_tags
 from crawler.errors import BadInput
 from crawler.format.kinds import NEWS
 
@@ -42,6 +51,7 @@ class ChangeListQuery:
     """
 
     domain: str = ""
+    tag: str = ""
     kinds: frozenset[EventKind] = NEWS
     since: str = ""
     before: str = ""
@@ -52,7 +62,7 @@ class ChangeListQuery:
 class ChangeFacts:
     """One page of the list of changes.
 
-    names: the domains to choose from.  more: the cursor of the next page; empty on the last one.
+    names, tags: the domains and tags to choose from.  more: the cursor of the next page; empty on the last one.
     """
 
     at: datetime
@@ -60,30 +70,26 @@ class ChangeFacts:
     names: tuple[str, ...]
     items: tuple[FeedItem, ...]
     more: str
+    tags: tuple[str, ...] = ()
 
 
 async def load_change_facts(db: AppDatabase, query: ChangeListQuery, *, at: datetime) -> ChangeFacts:
     """Load the newest changes that match a filter. Raises BadInput."""
     only = await get_domain(db, query.domain) if query.domain else None
+    tag = (await get_tag(db, query.tag)).tag.name if query.tag else None
     if query.since and query.since not in SPANS:
         raise BadInput(f"{query.since[:40]!r} is not a period of this list: use one of {', '.join(SPANS)}")
     since = at - SPANS[query.since][1] if query.since else None
     before = _parse_position(query.before)
-    items = await read_newest_changes(
-        db,
-        at=at,
-        max_count=PAGE_SIZE + 1,
-        only_domain=only,
-        kinds=query.kinds,
-        since=since,
-        before=before,
-        words=query.q,
-    )
+    domain_id, words = only.id if only is not None else None, tuple(query.q.split())
+    where = ChangeFilter(domain_id=domain_id, kinds=query.kinds, since=since, words=words, tag=tag)
+    items = await read_newest_changes(db, where, before=before, max_count=PAGE_SIZE + 1, at=at)
     more = ""
     if len(items) > PAGE_SIZE:
         last_at, position = items[PAGE_SIZE - 1].page_cursor
         more = f"{last_at.timestamp():.6f}_{position}"
-    return ChangeFacts(at, query, names=tuple(sorted(await list_names(db))), items=tuple(items[:PAGE_SIZE]), more=more)
+    names, tags = tuple(sorted(await list_names(db))), tuple(each.tag.name for each in await list_tags(db))
+    return ChangeFacts(at, query, names=names, items=tuple(items[:PAGE_SIZE]), more=more, tags=tags)
 
 
 def _parse_position(typed: str) -> tuple[datetime, int] | None:

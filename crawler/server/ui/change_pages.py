@@ -24,11 +24,11 @@ def parse_kinds(params: QueryParams) -> frozenset[EventKind]:
 async def show_changes(server: PageServer, request: Request) -> Response:
     """Show a part of the list of changes."""
     params = request.query_params
-    texts = {name: params.get(name, "") for name in ("domain", "since", "before", "q")}
+    texts = {name: params.get(name, "") for name in ("domain", "tag", "since", "before", "q")}
     query = ChangeListQuery(kinds=parse_kinds(params), **texts)
     facts = await load_change_facts(server.db, query, at=server.now())
     kinds = ",".join(sorted(query.kinds)) if query.kinds != NEWS else ""
-    feed_query = FeedSelection(domain=query.domain, kinds=kinds)
+    feed_query = FeedSelection(domain=query.domain, kinds=kinds, tag=query.tag)
     feed = await asyncio.to_thread(build_linked_path, server.home_folder, feed_query)
     viewer, read_until = server.build_viewer(request), get_read_position(server, request)
     return respond_html(render.render_changes_page(facts, viewer=viewer, feed=feed, read_until=read_until))
@@ -37,7 +37,7 @@ async def show_changes(server: PageServer, request: Request) -> Response:
 async def show_feed(server: PageServer, request: Request) -> Response:
     """Return the Atom feed of changes to a session, or to the holder of the feed's token."""
     params = request.query_params
-    feed_query = FeedSelection(params.get("domain", ""), params.get("prefix", ""), params.get("kind", ""))
+    feed_query = FeedSelection(*(params.get(name, "") for name in ("domain", "prefix", "kind", "tag")))
     token = params.get("token", "")
     if not request.scope["session"] and not await asyncio.to_thread(may_read, server.home_folder, feed_query, token):
         message = "The feed token is missing or invalid. Run recrawl feed to print the address of a feed."

@@ -15,7 +15,7 @@ from crawler.app.page_list import PageOrder, PageQuery
 from crawler.app.registration import Domain
 from crawler.app.settings import SettingsPatch
 from crawler.errors import BadInput, CrawlerError
-from crawler.format.domain_settings import format_changed_settings, format_rule
+from crawler.format.domain_settings import format_changes, format_rule
 from crawler.server.ui import actions, render
 from crawler.server.ui.change_and_url_pages import ChangeListQuery, load_change_facts
 from crawler.server.ui.change_pages import parse_kinds
@@ -144,7 +144,7 @@ async def save_settings(server: PageServer, request: Request) -> Response:
     except CrawlerError as error:
         return server.reject(request, form, error)
     group = form["group"] if form.get("group") in GROUPS else next(iter(GROUPS))
-    values, unset, typed = parse_settings(form, domain.settings)
+    values, unset, typed = parse_settings(form, domain.layers)
     if typed.problems:
         return await _show_again(server, request, domain, Tab.SETTINGS, describe_settings(domain, group, typed))
     try:
@@ -153,7 +153,7 @@ async def save_settings(server: PageServer, request: Request) -> Response:
         typed = replace(typed, problems={"": str(error)})
         return await _show_again(server, request, domain, Tab.SETTINGS, describe_settings(domain, group, typed))
     message = "these settings are already in use; nothing was changed."
-    if changes := format_changed_settings(domain.settings, changed.settings):
+    if changes := format_changes(domain, changed):
         message = f"{'; '.join(changes)}. The next plan, within the hour, reschedules its visits."
     next_page = SERVER_LINKS.domain(domain.authority, tab=Tab.SETTINGS, group=group)
     return server.finish(request, actions.Outcome(f"{domain.authority}: {message}", changed, next_page=next_page))

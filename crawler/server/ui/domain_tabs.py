@@ -10,7 +10,7 @@ from crawler.app.changes import FeedItem
 from crawler.app.overview import DomainHead, FreshnessFacts, TrafficFacts
 from crawler.app.pages import Domain
 from crawler.app.status import format_wait
-from crawler.format.domain_settings import format_all_settings, format_opening, format_rule
+from crawler.format.domain_settings import format_opening, format_rule, format_sourced_settings
 from crawler.format.lists import format_lists
 from crawler.format.reports import BUDGET_SOURCES
 from crawler.format.trust import format_trust
@@ -93,9 +93,10 @@ def describe_settings(domain: Domain, group: str, typed: Typed = NOTHING_TYPED) 
     return {
         "groups": {key: title for key, (title, _) in GROUPS.items()},
         "group": group,
-        "fields": list_setting_fields(group, domain.settings, typed),
+        "fields": list_setting_fields(group, domain.layers, typed),
         "problem": typed.problems.get("", ""),
-        "settings": [(label, value) for label, value in format_all_settings(domain.settings) if value],
+        "settings": [(label, value) for label, value in format_sourced_settings(domain) if value],
+        "tags": ", ".join(tag.name for tag in domain.tags),
     }
 
 

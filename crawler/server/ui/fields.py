@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from crawler.app.rules import PageRule, View, make_rule
 from crawler.app.settings import (
     BY_NAME,
     SETTINGS,
+    UNTAGGED_SETTINGS,
     DomainSettings,
     Setting,
     SettingKind,
@@ -17,7 +18,9 @@ from crawler.app.settings import (
     get_value,
     parse_field,
 )
+from crawler.app.tags import LayeredSettings
 from crawler.errors import BadInput
+from crawler.format.domain_settings import format_setting
 
 # The groups of settings: their title, and the names of their settings.
 GROUPS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -70,6 +73,7 @@ DEFAULTS_ELSEWHERE = {
     "max_depth": "RECRAWL_MAX_DEPTH",
     "max_pages": "RECRAWL_MAX_PAGES",
 }
+WAS = "was-"  # before the name of a field: its text when the form was shown
 VIEW_FIELDS = ("ignore", "watch", "ignore_text")
 _LABELS = {get_option_name(each): each.label for each in SETTINGS}
 _DEFAULT_SENTENCE = re.compile(r" Default:? [\w.]*\w\.(?= |$)")
@@ -83,8 +87,10 @@ _FORMATS = {
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A form field. value: the text in it.  default: the default in words.  problem: why its text was rejected.
+    """A form field. value: the text in it.  problem: why its text was rejected.
 
+    default, source: the value that an empty field stands for, in words, and where it comes from.
+    was: the text before the user changes it, which the form sends back; None for a field that is always sent.
     choices: the values to choose from; empty for a text.  is_long: it has a line per value.
     """
 
@@ -93,6 +99,8 @@ class Field:
     help: str
     value: str = ""
     default: str = ""
+    source: str = "Default"
+    was: str | None = None
     example: str = ""
     choices: tuple[str, ...] = ()
     is_long: bool = False
@@ -117,15 +125,31 @@ def parse_value(setting: Setting, text: str) -> Any:
     return parse_field(setting, text.strip())
 
 
-def list_setting_fields(group: str, domain_settings: DomainSettings, typed: Typed = NOTHING_TYPED) -> list[Field]:
-    """Return the fields of a group of settings with their current or typed values."""
+def list_setting_fields(
+    group: str, layers: LayeredSettings, typed: Typed = NOTHING_TYPED, *, of_tag: bool = False
+) -> list[Field]:
+    """Return the fields of a group of settings with the own or typed values. of_tag: only those that tags can have."""
     fields = []
-    for setting in (BY_NAME[name] for name in GROUPS[group][1]):
-        default = get_value(DomainSettings(), setting)
-        shown = setting.default_text or format_field(setting, default) or DEFAULTS_ELSEWHERE.get(setting.name, "none")
-        current = format_field(setting, get_value(domain_settings, setting))
-        fields.append(_make_field(setting, current, typed, default=shown))
+    for setting in (BY_NAME[name] for name in GROUPS[group][1] if not of_tag or name not in UNTAGGED_SETTINGS):
+        without = layers.unset([setting.name])
+        tag, is_own = without.find_tag(setting.name), setting.name in layers.own
+        values = next((each.values for each in layers.tags if each.name == tag), {})
+        value = values.get(setting.name, get_value(DomainSettings(), setting))
+        if tag:
+            shown, source = format_setting(setting.name, value) or format_field(setting, value), f"tag {tag}"
+        else:
+            named = setting.default_text or format_field(setting, value)
+            shown, source = named or DEFAULTS_ELSEWHERE.get(setting.name, "none"), "default"
+        prefix = "Own value; " if is_own and not of_tag else "From " if tag else ""
+        current = _format_own(layers, setting)
+        made = _make_field(setting, current, typed, default=shown)
+        was = typed.values.get(f"{WAS}{setting.name}", current)
+        fields.append(replace(made, source=f"{prefix}{source}" if prefix else source.capitalize(), was=was))
     return fields
+
+
+def _format_own(layers: LayeredSettings, setting: Setting) -> str:
+    return format_field(setting, layers.own[setting.name]) if setting.name in layers.own else ""
 
 
 def list_rule_fields(typed: Typed = NOTHING_TYPED) -> list[Field]:
@@ -136,7 +160,9 @@ def list_rule_fields(typed: Typed = NOTHING_TYPED) -> list[Field]:
 def _make_field(setting: Setting, current: str, typed: Typed, *, default: str = "") -> Field:
     choices: tuple[str, ...] = ("no", "yes") if setting.kind is SettingKind.FLAG else ()
     if re.fullmatch(r"[a-z]+(\|[a-z]+)+", setting.pattern):
-        choices = tuple(setting.pattern.split("|")) if default else ("", *setting.pattern.split("|"))
+        choices = ("", *setting.pattern.split("|"))
+    elif choices and default:
+        choices = ("", *choices)
     return Field(
         name=setting.name,
         label=setting.label,
@@ -157,16 +183,16 @@ def _explain(setting: Setting) -> str:
     return _DEFAULT_SENTENCE.sub("", named)
 
 
-def parse_settings(form: Mapping[str, str], before: DomainSettings) -> tuple[dict[str, Any], list[str], Typed]:
-    """Return the changed settings by name, the options to reset to their defaults, and what was typed.
+def parse_settings(form: Mapping[str, str], layers: LayeredSettings) -> tuple[dict[str, Any], list[str], Typed]:
+    """Return the changed settings by name, the options to unset, and what was typed.
 
-    A field with the current value sets nothing.
+    A field that the user did not change sets nothing, so that nothing is lost that others changed meanwhile.
     """
     values, unset, problems = dict[str, Any](), list[str](), dict[str, str]()
-    typed = {name: text for name, text in form.items() if name in BY_NAME}
-    for name, text in typed.items():
-        setting, current = BY_NAME[name], get_value(before, BY_NAME[name])
-        if _normalize(text) == format_field(setting, current):
+    typed = {name: text for name, text in form.items() if name.removeprefix(WAS) in BY_NAME}
+    for name in typed.keys() & BY_NAME.keys():
+        setting, text = BY_NAME[name], typed[name]
+        if _normalize(text) == _normalize(typed.get(f"{WAS}{name}", _format_own(layers, setting))):
             continue
         try:
             if not text.strip() or name == "seeds":  # given seeds are added to those that are left

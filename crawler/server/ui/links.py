@@ -34,6 +34,10 @@ class UiLinks:
             return f"domain-{_make_slug(name)}.html{'#' if tab else ''}{tab}"
         return _add_query("/domain", {"name": name, "tab": tab, **parameters})
 
+    def tag(self, name: str, **parameters: object) -> str:
+        """Return the link to the page of a tag. parameters: its group of settings, without empty ones."""
+        return _add_query("/tag", {"name": name, **parameters})
+
     def page(self, url: str, **parameters: str) -> str:
         """Return the link to one page of a domain; empty if it has no file."""
         if self.file_urls is not None:

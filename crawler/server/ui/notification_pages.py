@@ -46,6 +46,7 @@ GROUPS: dict[str, tuple[Field, ...]] = {
     ),
     "Pages": (
         Field("domain", "Domain", "Empty for all.", example="docs.example.com"),
+        Field("tag", "Tag", "Domains with this tag; empty for all.", example="news"),
         Field("page", "One page", "Its URL."),
         Field("prefix", "URL prefix", "Pages whose URL starts with this.", example="https://docs.example.com/guide/"),
         Field("pattern", "Pattern", "Pages that match, such as /docs/, *.html$ or re:/20../.", example="/docs/"),

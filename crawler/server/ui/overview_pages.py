@@ -10,6 +10,7 @@ from crawler.app.changes import count_unread_changes, read_newest_changes
 from crawler.app.overview import DomainOrder, DomainQuery
 from crawler.app.search import search_everywhere
 from crawler.app.system import read_health, read_system
+from crawler.app.tags import list_tags
 from crawler.server.ui import render
 from crawler.server.ui.actions import get_previous_page, parse_number
 from crawler.server.ui.web import PageServer, redirect, respond_html
@@ -63,11 +64,13 @@ async def show_domains(server: PageServer, request: Request) -> Response:
     params = request.query_params
     orders = {order.value: order for order in render.DOMAIN_ORDERS}
     order = orders.get(params.get("sort", ""), DomainOrder.NAME)
-    query = DomainQuery(order, params.get("name", "").strip(), skipped=parse_number(params.get("skip", "")))
+    skipped, tag = parse_number(params.get("skip", "")), params.get("tag", "").strip()
+    query = DomainQuery(order, params.get("name", "").strip(), skipped=skipped, tag=tag)
     facts = await overview.list_domains(
         server.db, query, max_count=DOMAINS_PER_PAGE, at=server.now(), has_figures=server.counter.has_figures
     )
-    return respond_html(render.render_domains_page(facts, viewer=server.build_viewer(request)))
+    tags = [each.tag.name for each in await list_tags(server.db)]
+    return respond_html(render.render_domains_page(facts, tags, viewer=server.build_viewer(request)))
 
 
 async def show_search(server: PageServer, request: Request) -> Response:

@@ -61,9 +61,9 @@ DOMAIN_ORDERS = {
 }
 
 
-def render_domains_page(facts: DomainList, *, viewer: Viewer) -> str:
-    """Render the list of domains."""
-    return render("domains.html", SERVER_LINKS, viewer, facts=facts, orders=DOMAIN_ORDERS)
+def render_domains_page(facts: DomainList, tags: Sequence[str], *, viewer: Viewer) -> str:
+    """Render the list of domains. tags: the names of all tags."""
+    return render("domains.html", SERVER_LINKS, viewer, facts=facts, orders=DOMAIN_ORDERS, tags=tags)
 
 
 def render_domain_page(

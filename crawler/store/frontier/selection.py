@@ -28,7 +28,7 @@ from crawler.core.visit.state import NEVER, State
 from crawler.core.visit.visit import Target
 from crawler.errors import LeaseLost
 from crawler.store.claim.active_lease import fence
-from crawler.store.database import PREFER_KEY_LOOKUPS, Connection, Database
+from crawler.store.database import REUSE_KEY_LOOKUPS, Connection, Database
 from crawler.store.domain_rows import read_domain, write_inbox_cursor
 from crawler.store.frontier.candidate_query import (
     KEY_ROWS,
@@ -108,11 +108,11 @@ async def select_targets(
         context = await read_scoring_context(connection, lease.domain, at=at, defaults=defaults, token=lease.token)
         if context is None:
             raise LeaseLost(f"another worker has taken over {lease.domain.authority}")
-        await connection.execute(PREFER_KEY_LOOKUPS)
+        await connection.execute(REUSE_KEY_LOOKUPS)
         scored, selection = await _select_new(connection, values, context, defers_repeats=True)
-        if len(selection.rescheduled):
-            due = [compute_due_at(float(days), at=at) for days in selection.due_in]
-            keys = [scored.rows[n].key for n in selection.rescheduled]
+        due_times = _compute_due_times(scored, selection, at=at)
+        if due_times:
+            keys, due = list(due_times), list(due_times.values())
             await connection.execute(WRITE_DUE_TIMES, values | {"keys": keys, "due_at": due})
         if selection.filler_visits:
             days = selection.filler_visits / max(lease.domain.settings.budget_per_day or 1, 1)
@@ -133,7 +133,7 @@ async def preview_targets(
         context = await read_scoring_context(connection, domain, at=at, defaults=defaults)
         if context is None:
             return []
-        await connection.execute(PREFER_KEY_LOOKUPS)
+        await connection.execute(REUSE_KEY_LOOKUPS)
         scored, selection = await _select_new(connection, values, context, defers_repeats=False)
         return await read_targets(connection, domain.id, scored, selection.chosen.tolist(), context)
 
@@ -245,6 +245,18 @@ def _select_pages(
     )
 
 
+def _compute_due_times(scored: ScoredRows, selection: Selection, *, at: datetime) -> dict[PageKey, datetime]:
+    """Return the due times to rewrite.
+
+    Those of pages that are not due yet wait for the last selection of a lease, which selects nothing: until then, every
+    record changes them, and the pages are read again.
+    """
+    found = zip(selection.rescheduled.tolist(), selection.due_in.tolist(), strict=True)
+    is_last = not len(selection.chosen)
+    outdated = ((n, days) for n, days in found if is_last or isinf(days) or scored.rows[n].due_in <= 0)
+    return {scored.rows[n].key: compute_due_at(days, at=at) for n, days in outdated}
+
+
 def compute_due_at(days: float, *, at: datetime) -> datetime:
     """Return the instant in a number of days; NEVER for inf."""
     return NEVER if isinf(days) else at + timedelta(days=days)
@@ -272,7 +284,7 @@ async def update_due_times(
             return False
         if not after and not isinstance(context.revisit_policy, ValuePolicy):
             await connection.execute(UNLINK_DUPLICATES, (lease.domain.id,))
-        await connection.execute(PREFER_KEY_LOOKUPS)
+        await connection.execute(REUSE_KEY_LOOKUPS)
         values = {"domain_id": lease.domain.id, "after_key": after, "most": max_pages, "at": at}
         pages = await score_pages(connection, SLICE_ROWS, values, context)
         await _write_due_times(connection, lease.domain.id, pages, at=at)

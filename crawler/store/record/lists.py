@@ -19,7 +19,7 @@ from crawler.core.visit.state import TEMPORARY_REDIRECTS, State
 from crawler.core.visit.update import INFORMATIVE_CHANGES
 from crawler.core.visit.visit import Link, Visit
 from crawler.store.claim.active_lease import fence
-from crawler.store.database import PREFER_KEY_LOOKUPS, Connection, Database
+from crawler.store.database import REUSE_KEY_LOOKUPS, Connection, Database
 from crawler.store.record import admissions, novelty
 from crawler.store.record.opic import load_opic_batch, write_opic_batch
 from crawler.store.record.positions import PagePosition
@@ -138,7 +138,7 @@ async def admit_list_chunk(
         keys = list({listed.link.key for listed in chunk.links})
         if chunk.list_key is None and len(await _find_known_lists(connection, domain_id, keys)) == len(keys):
             return ListChunkResult()  # the usual case for robots.txt, after its first request
-        await connection.execute(PREFER_KEY_LOOKUPS)
+        await connection.execute(REUSE_KEY_LOOKUPS)
         opic_batch = await load_opic_batch(
             connection,
             domain_id,

@@ -4,7 +4,7 @@ For the terms, see core/opic/opic.py and docs/importance.md.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 
 from msgspec import Struct, field
@@ -309,8 +309,14 @@ async def load_opic_batch(
     return opic_batch
 
 
-async def write_opic_batch(connection: Connection, domain_id: int, opic_batch: OpicBatch) -> None:
-    """Write the economy and its pools, the loaded accounts, the cash paid to other pages, and the changed ranks."""
+async def write_opic_batch(
+    connection: Connection, domain_id: int, opic_batch: OpicBatch, *, dispatched: Collection[PageKey] = ()
+) -> None:
+    """Write the economy and its pools, the loaded accounts, the cash paid to other pages, and the changed ranks.
+
+    dispatched: pages that are being fetched. Those that receive cash keep the rank at which they were selected, because
+    their own records reset it. If they are returned, they come first again.
+    """
     economy = opic_batch.economy
     if opic_batch.removed:
         await connection.execute(DELETE_ACCOUNTS, (domain_id, list(opic_batch.removed)))
@@ -331,7 +337,7 @@ async def write_opic_batch(connection: Connection, domain_id: int, opic_batch: O
     if economy.deltas:
         values = {"domain_id": domain_id, "key": list(economy.deltas), "cash": list(economy.deltas.values())}
         paid = await fetch_rows(connection, PAY, values, binary=True)
-        unfetched |= {PageKey(key): (net, clock) for key, net, clock in paid}
+        unfetched |= {PageKey(key): (net, clock) for key, net, clock in paid if key not in dispatched}
     if ranks := opic_batch.compute_new_ranks(unfetched):
         await write_ranks(connection, domain_id, ranks)
 

@@ -16,6 +16,7 @@ from crawler.core.visit.visit import Visit
 from crawler.store.database import Connection
 from crawler.store.record import content
 from crawler.store.record.opic import OpicBatch
+from crawler.store.record.text_parts import find_parts
 from crawler.store.rows import (
     build_unnest,
     build_upsert_set,
@@ -94,8 +95,8 @@ WRITE_LINKS = f"""
 """  # noqa: S608  likewise
 SNAPSHOT_COLUMNS = """
     domain_id int8, key bytea, number int4, at timestamptz, title text, language text, content_type text, text text,
-    content text, confidence float8, line_ranges int4[], meta jsonb, body_digest bytea, text_digest bytea,
-    main_digest bytea, fingerprint int8, distance_bits int2, is_rendered bool, headers text
+    content text, content_ranges int4[], confidence float8, line_ranges int4[], meta jsonb, body_digest bytea,
+    text_digest bytea, main_digest bytea, fingerprint int8, distance_bits int2, is_rendered bool, headers text
 """
 REQUEST_RENDERS = """
     UPDATE frontier SET due_at = least(due_at, %(at)s), request_reason = %(request_reason)s
@@ -190,9 +191,16 @@ async def write_versions(connection: Connection, domain_id: int, visits: Sequenc
         texts = map(clean_text, (snapshot.title, snapshot.language, snapshot.content_type, snapshot.text))
         digests = (version.body_digest, version.text_digest, version.main_digest)
         others = (encode_fingerprint(version.fingerprint), snapshot.distance_bits, version.is_rendered)
-        is_text = snapshot.reading == snapshot.text
-        text = None if is_text else clean_text(snapshot.reading)
-        reading = (text, snapshot.confidence, list(snapshot.line_ranges), Jsonb(snapshot.metadata))
-        facts = (domain_id, visit.target.key, version.number, visit.at, *texts, *reading, *digests, *others)
+        reading = (snapshot.confidence, list(snapshot.line_ranges), Jsonb(snapshot.metadata))
+        choice = _encode_content(*map(clean_text, (snapshot.text, snapshot.reading)))
+        facts = (domain_id, visit.target.key, version.number, visit.at, *texts, *choice, *reading, *digests, *others)
         rows.append((*facts, clean_text(snapshot.headers)))
     await copy_rows(connection, "snapshot", SNAPSHOT_COLUMNS, rows)
+
+
+def _encode_content(text: str, chosen: str) -> tuple[str | None, list[int]]:
+    """Return the columns content and content_ranges for a content text. text: the whole text."""
+    if chosen == text:
+        return None, []
+    ranges = find_parts(text.encode(), chosen.encode())
+    return (None, ranges) if ranges else (chosen, [])

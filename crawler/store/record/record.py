@@ -23,7 +23,7 @@ from crawler.errors import LeaseLost
 from crawler.store import failure_runs
 from crawler.store.claim import budgets
 from crawler.store.claim.active_lease import fence, renew_slots, write_suspension
-from crawler.store.database import PREFER_KEY_LOOKUPS, Connection, Database
+from crawler.store.database import REUSE_KEY_LOOKUPS, Connection, Database
 from crawler.store.domain_rows import post_reprice, post_signals
 from crawler.store.failure_runs import FailureEvent
 from crawler.store.learned.credibility import learn_sources, learn_trust
@@ -107,7 +107,7 @@ async def record_visits(db: Database, lease: Lease, batch: Batch, *, retrying: b
         if state is None:
             raise LeaseLost(f"another worker has taken over {lease.domain.authority}")
         await renew_slots(connection, lease)
-        await connection.execute(PREFER_KEY_LOOKUPS)
+        await connection.execute(REUSE_KEY_LOOKUPS)
         if retrying and await fetch_value(connection, IS_RECORDED, (domain_id, visits[0].target.key, visits[0].at)):
             return 0
         visits = await lists.limit_feeds(connection, domain_id, visits)
@@ -121,7 +121,7 @@ async def record_visits(db: Database, lease: Lease, batch: Batch, *, retrying: b
         await pages.request_renders(connection, domain_id, batch.to_render, at=batch.at)
         await shared_schedules.update_schedules(connection, domain_id, visits)
         await pages.write_links(connection, domain_id, opic, visits)
-        await write_opic_batch(connection, domain_id, opic)
+        await write_opic_batch(connection, domain_id, opic, dispatched=batch.dispatched)
         if templates is not None:
             await novelty.write_novelty(connection, domain_id, templates, at=batch.at, dispatched=batch.dispatched)
         await pages.write_versions(connection, domain_id, visits)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from crawler.core.http.urls import Authority
 from crawler.store.database import PREFER_KEY_LOOKUPS, Connection, Database
 from crawler.store.report.freshness import FAILING, LIVE_TOTALS, MAX_AGE, MAX_SMALL_PAGES
-from crawler.store.rows import build_like_pattern, fetch_dict, fetch_number, fetch_rows, fetch_values
+from crawler.store.rows import build_like_pattern, clean_text, fetch_dict, fetch_number, fetch_rows, fetch_values
 
 MAX_CURRENT_PAGES = 20_000  # counted for one part of the list; 2,000 take some 50 ms
 RECENT = timedelta(days=1)  # the period of the counted changes
@@ -50,6 +50,7 @@ ORDERS = {
 }
 IS_LISTED = """
     (%(only)s::bigint[] IS NULL OR d.id = ANY(%(only)s)) AND d.authority ILIKE %(pattern)s
+    AND (%(tag)s = '' OR EXISTS (SELECT FROM domain_tag g WHERE g.domain_id = d.id AND g.tag = %(tag)s))
 """
 LISTED = f"""
     SELECT d.id AS domain_id, d.authority AS domain, d.state = 'paused' AS paused, s.tracked,
@@ -60,7 +61,8 @@ LISTED = f"""
            fetched, coalesce(g.unfetched, 0) AS unfetched, coalesce(g.gone, 0) AS gone,
            coalesce(g.dead_links, 0) AS dead_links, coalesce(g.moved, 0) AS moved, coalesce(g.excluded, 0) AS excluded,
            coalesce(g.withheld, 0) AS withheld, g.counted_at, {SPENT} AS spent_today, {BUDGET} AS budget_per_day,
-           coalesce(l.finding, '') AS finding, s.wake_at AS next_at, s.last_visit_at, coalesce(c.changes, 0) AS changes
+           coalesce(l.finding, '') AS finding, s.wake_at AS next_at, s.last_visit_at, coalesce(c.changes, 0) AS changes,
+           ARRAY(SELECT g.tag FROM domain_tag g WHERE g.domain_id = d.id ORDER BY g.tag) AS tags
       FROM domain d
       JOIN domain_state s ON s.domain_id = d.id
       LEFT JOIN domain_plan l ON l.domain_id = d.id
@@ -83,12 +85,13 @@ FAILING_PAGES = f"""
 
 
 class DomainQuery(Struct, frozen=True):
-    """A part of the list of domains. name: a part of the name.  only: the ids to list; None for all."""
+    """A part of the list of domains. name: a part of the name.  tag: one of their tags.  only: ids; None for all."""
 
     order: DomainOrder = DomainOrder.NAME
     name: str = ""
     only: Collection[int] | None = None
     skipped: int = 0
+    tag: str = ""
 
 
 class DomainRow(Struct, frozen=True):
@@ -124,6 +127,7 @@ class DomainRow(Struct, frozen=True):
     next_at: datetime | None
     last_visit_at: datetime | None
     changes: int
+    tags: tuple[str, ...] = ()
     failing: int = 0
 
     @property
@@ -154,7 +158,7 @@ async def list_domain_rows(
     pattern = build_like_pattern(query.name)
     only = None if query.only is None else list(query.only)
     values: dict[str, Any] = {"at": at, "since": at - RECENT, "only": only, "pattern": pattern}
-    values |= {"most": max_count, "skipped": query.skipped}
+    values |= {"most": max_count, "skipped": query.skipped, "tag": clean_text(query.tag)}
     async with db.transaction() as connection:
         rows = await fetch_values(connection, DomainRow, LISTED.format(order=ORDERS[query.order]), values)
         count = await fetch_number(connection, COUNT, values)

@@ -19,7 +19,8 @@ from crawler.store.rows import fetch_dicts, fetch_row, fetch_rows
 PAGE = """
     SELECT p.key, p.url, f.state, p.version, p.status, v.at AS version_at, p.last_good_at AS seen_at,
            p.last_change_at AS changed_at, coalesce(v.title, '') AS title, coalesce(v.language, '') AS language,
-           coalesce(v.content_type, '') AS content_type, coalesce(v.content, v.text, '') AS content,
+           coalesce(v.content_type, '') AS content_type,
+           coalesce(version_content(v.text, v.content, v.content_ranges), '') AS content,
            coalesce(v.confidence, 0) AS confidence, coalesce(v.line_ranges, '{}') AS line_ranges,
            coalesce(v.meta, '{}') AS metadata,
            v.body_digest AS digest,
@@ -39,8 +40,9 @@ PAGE = """
 VERSION = """
     SELECT p.key, p.url, f.state, v.number AS version, p.status, v.at AS version_at, p.last_good_at AS seen_at,
            p.last_change_at AS changed_at, v.title, v.language, v.content_type,
-           coalesce(v.content, v.text) AS content, v.confidence, v.line_ranges, v.meta AS metadata,
-           v.body_digest AS digest, v.headers, v.is_rendered, CASE WHEN v.number = p.version THEN p.etag END AS etag,
+           version_content(v.text, v.content, v.content_ranges) AS content, v.confidence, v.line_ranges,
+           v.meta AS metadata, v.body_digest AS digest, v.headers, v.is_rendered,
+           CASE WHEN v.number = p.version THEN p.etag END AS etag,
            CASE WHEN v.number = p.version THEN p.last_modified END AS last_modified, NULL::float8 AS importance,
            CASE WHEN %(bodies)s THEN visit_status(%(domain_id)s, w.key, v.at) END AS version_status,
            c.encoding, c.body_bytes, c.data, true AS is_of_all

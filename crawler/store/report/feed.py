@@ -138,12 +138,13 @@ ALL_KINDS = frozenset(EventKind)
 class ChangeFilter(Struct, frozen=True):
     """A selection of changes: of one domain or page, with a prefix of the URL, of some kinds, with some words.
 
-    key: of the page.  since: changes found at or after this time.  after: changes after this position.  until: changes
-    up to this position. With `until`, the cost is proportional to the number of positions in the range.
-    words: parts of the URL or of the changed blocks, all of which must occur.
+    key: of the page.  tag: of domains; None for all.  since: changes found at or after this time.  after: changes after
+    this position.  until: changes up to this position. With `until`, the cost is proportional to the number of
+    positions in the range.  words: parts of the URL or of the changed blocks, all of which must occur.
     """
 
     domain_id: int | None = None
+    tag: str | None = None
     key: PageKey | None = None
     prefix: str = ""
     kinds: frozenset[EventKind] = ALL_KINDS
@@ -157,6 +158,8 @@ class ChangeFilter(Struct, frozen=True):
         """Return the SQL conditions on an event e and its row f in the feed, without those that are always true."""
         needed_by_condition = {
             "e.domain_id = %(domain_id)s": self.domain_id is not None,
+            "EXISTS (SELECT FROM domain_tag g WHERE g.domain_id = e.domain_id AND g.tag = %(tag)s)": self.tag
+            is not None,
             "e.key = %(key)s": self.key is not None,
             "starts_with(e.url, %(prefix)s)": bool(self.prefix),
             "e.change = ANY(%(kinds)s)": self.kinds != ALL_KINDS,

@@ -53,15 +53,19 @@ ORDERS = {
     PageOrder.FAILURES: "failures DESC, importance DESC NULLS LAST, url",
     PageOrder.URL: "url",
 }
+# `which` is ALL, FAILING, RENDERED or a category. {page} is the alias of the table of pages, with a dot, or empty.
+IS_IN_LIST = f"""
+    CASE %(which)s::text WHEN '{ALL}' THEN {{category}} <> '{PageCategory.UNREAD_LIST.value}'
+                         WHEN '{FAILING}' THEN {{page}}failures > 0 WHEN '{RENDERED}' THEN {{page}}is_rendered
+                         ELSE {{category}} = %(which)s END
+"""
 LISTED = f"""
     WITH listed AS MATERIALIZED (
         SELECT p.*, coalesce(v.title, '') AS title
           FROM ({PAGES} {{keys}}) p
           LEFT JOIN snapshot v ON v.domain_id = %(domain_id)s AND v.key = p.key AND v.number = p.version)
     SELECT *, count(*) OVER () AS matches FROM listed
-     WHERE CASE %(which)s::text WHEN '{ALL}' THEN category <> '{PageCategory.UNREAD_LIST.value}'
-                                WHEN '{FAILING}' THEN failures > 0 WHEN '{RENDERED}' THEN is_rendered
-                                ELSE category = %(which)s END
+     WHERE {IS_IN_LIST.format(category="category", page="")}
        AND (cardinality(%(words)s::text[]) = 0 OR url ILIKE ALL(%(words)s) OR title ILIKE ALL(%(words)s))
      ORDER BY {{order}} LIMIT %(most)s OFFSET %(skipped)s
 """  # noqa: S608  only our own expressions are inserted
@@ -74,9 +78,14 @@ DUE_KEYS = """
      ORDER BY f.due_at, f.key LIMIT %(most)s
 """
 # Without an order, so that it ends with the first matches.
-KEYS_BY_WORDS = """
-    SELECT p.key FROM page p WHERE p.domain_id = %(domain_id)s AND p.url ILIKE ALL(%(words)s) LIMIT %(most)s
-"""
+KEYS_BY_WORDS = f"""
+    SELECT p.key
+      FROM page p JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
+      LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = p.key
+     WHERE p.domain_id = %(domain_id)s AND p.url ILIKE ALL(%(words)s)
+       AND {IS_IN_LIST.format(category="page_category(f.state, p.version, u.kind)", page="p.")}
+     LIMIT %(most)s
+"""  # noqa: S608  only our own expressions are inserted
 FOUND_URL = """
     SELECT p.url, d.authority AS domain,
            coalesce((SELECT v.title FROM snapshot v

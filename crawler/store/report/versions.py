@@ -41,7 +41,8 @@ ONE_VERSION = f"""
           WHERE o.domain_id = %(domain_id)s AND o.key = %(key)s AND (%(at)s::timestamptz IS NULL OR o.at <= %(at)s)))
 """  # noqa: S608  our own expressions
 CONTENT = """
-    SELECT v.text, coalesce(v.content, v.text) AS content, v.confidence, v.meta AS metadata, v.body_digest, v.headers,
+    SELECT v.text, version_content(v.text, v.content, v.content_ranges) AS content, v.confidence, v.meta AS metadata,
+           v.body_digest, v.headers,
            visit_status(%(domain_id)s, v.key, v.at) AS status,
            CASE WHEN v.number = p.version THEN p.etag END AS etag,
            CASE WHEN v.number = p.version THEN p.last_modified END AS last_modified

@@ -72,7 +72,7 @@ LOCK = "SELECT FROM domain_state WHERE domain_id = %(domain_id)s FOR NO KEY UPDA
 CHOSEN = "unnest(%(keys)s::bytea[], %(numbers)s::int[]) AS x(key, number)"
 # The newest version of each page is kept, even if it became the newest after the versions were chosen.
 THIN = f"""
-    UPDATE snapshot v SET text = '', content = NULL, line_ranges = '{{}}', meta = '{{}}',
+    UPDATE snapshot v SET text = '', content = NULL, content_ranges = '{{}}', line_ranges = '{{}}', meta = '{{}}',
            headers = '', is_stored = false
       FROM {CHOSEN}
       JOIN snapshot o ON o.domain_id = %(domain_id)s AND o.key = x.key AND o.number = x.number

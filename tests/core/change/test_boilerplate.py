@@ -100,7 +100,7 @@ def test_shared_lines_are_the_texts_of_boilerplate() -> None:
     for n in range(3):
         boilerplate = learn_page(boilerplate, met(n), [(1, 10), (1, 11), (2, 20 + n)], {10: 99, 20 + n: 200 + n})
 
-    assert boilerplate.list_shared_lines() == SharedLines(frozenset({99}), pages=3)  # 11 is no text
+    assert boilerplate.list_shared_lines() == SharedLines.build({99}, pages=3)  # 11 is no text
 
 
 def test_one_page_visited_often_is_not_boilerplate() -> None:

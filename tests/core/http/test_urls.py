@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawler.core.http import urls
 from crawler.core.http.urls import (
     MAX_URL_BYTES,
     Authority,
     ExclusionReason,
+    LinkResolver,
     Scope,
     Url,
     compute_page_key,
@@ -161,6 +163,11 @@ def test_links_normalized_together_agree_with_single_links(hrefs: list[str], pla
     one_by_one = dict.fromkeys(normalize_url(href, base=BASE) for href in hrefs)
     one_by_one.pop(None, None)
     assert normalize_urls(hrefs, base=BASE) == tuple(one_by_one)
+
+
+@given(st.from_regex(urls._PLAIN, fullmatch=True) | st.from_regex(urls._PLAIN_ABSOLUTE, fullmatch=True))
+def test_plain_link_is_resolved_as_any_other(link: str) -> None:
+    assert LinkResolver(BASE).resolve(link) == normalize_url(link, base=BASE)
 
 
 def test_links_of_a_page_are_distinct_and_in_order() -> None:

@@ -11,7 +11,7 @@ from crawler.core.page.metadata import MAX_JSON_LD_CHARS, read_metadata
 
 
 def read(head: str) -> dict[str, object]:
-    return read_metadata(parse_html(f"<head>{head}</head><body>".encode(), "text/html; charset=utf-8").scan)
+    return read_metadata(parse_html(f"<head>{head}</head><body>".encode(), "text/html; charset=utf-8").scan.records)
 
 
 def ld(value: object) -> str:

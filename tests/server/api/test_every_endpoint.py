@@ -40,10 +40,22 @@ def call_every_endpoint(client: Client, site: Site, recrawl: Recrawl, hook: Hook
     """Do once what the API offers, as a program would."""
     write_pages(site)
     settings = {"allow_private": True, "delay_seconds": 0, "budget_per_day": 500}
-    added = client.call("add_domain", {"url": site.url, "settings": settings})
+    added = client.call("add_domain", {"url": site.url, "settings": settings, "tags": ["eu"]})
     assert added == {"domain": site.name, "root": site.url, "aliases": [], "warning": "", "run": None}
     assert recrawl("crawl", site.name).code == 0
     assert [each["domain"] for each in client.call("list_domains")["items"]] == [site.name]
+
+    news = {"settings": {"keep_versions": 9, "target_freshness": 1e-05}, "add": [site.name]}
+    tag = {"tag": "news", "domains": [site.name], "settings": news["settings"]}
+    assert client.call("change_tag", news, tag="news") == tag == client.call("get_tag", tag="news")
+    assert client.call("list_tags")["items"] == [{"tag": "eu", "domains": [site.name], "settings": {}}, tag]
+    assert [each["tags"] for each in client.call("list_domains", tag="eu")["items"]] == [["eu", "news"]]
+    about = client.call("get_domain", domain=site.name)
+    assert (about["settings"]["keep_versions"], about["sources"]["keep_versions"]) == (9, "tag news")
+    assert client.call("change_domain", {"tags": ["news", "bread"]}, domain=site.name)["tags"] == ["bread", "news"]
+    assert client.call("list_changes", tag="eu")["items"] == []
+    assert len(client.call("list_changes", tag="news")["items"]) == 3
+    client.call("remove_tag", tag="eu")
 
     rule = {"pattern": "/one", "min_interval_seconds": 3600, "ignore": [".clock"]}
     assert client.call("add_rule", rule, domain=site.name)["min_interval_seconds"] == 3600

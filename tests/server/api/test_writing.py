@@ -39,12 +39,21 @@ def problem(seen: Seen) -> tuple[int, str | None, str]:
 
 def test_invalid_bodies_name_the_field(registered: Client) -> None:
     rule = {"pattern": "/"}
-    hook = {"target": "https://ci.example.com/hook"}
+    hook, new = {"target": "https://ci.example.com/hook"}, {"url": "n.test", "offline": True}
     asked: list[tuple[str, dict[str, Any], dict[str, Any], int, str | None, str]] = [
         ("add_domain", {}, {}, 422, "url", "url is missing"),
         ("add_domain", {"url": "file:///x"}, {}, 422, "url", "url: only http and https"),
         ("add_domain", {"url": URL, "colour": "red"}, {}, 422, "colour", "Extra inputs"),
         ("add_domain", {"url": URL}, {}, 409, "url", "is already registered"),
+        ("add_domain", new | {"settings": {"include": ["x"]}}, {}, 422, "settings", "must begin with"),
+        ("add_domain", new | {"settings": {"revisit": "odd"}}, {}, 422, "settings", "odd"),
+        ("add_domain", new | {"settings": {"seeds": [URL]}}, {}, 422, "settings", "is not a page"),
+        ("add_domain", new | {"tags": ["Big Site"]}, {}, 422, "tags", "is not the name of a tag"),
+        ("import_urls", {"text": "n.test", "settings": {"exclude": ["x"]}}, {}, 422, "settings", "must begin with"),
+        ("change_tag", {"settings": {"seeds": []}}, {"tag": "news"}, 422, "settings", "a tag has no seed"),
+        ("change_tag", {"settings": {"speed": 1}}, {"tag": "news"}, 422, "settings.speed", "not a setting"),
+        ("get_tag", {}, {"tag": "none"}, 404, "tag", "there is no tag none"),
+        ("remove_tag", {}, {"tag": "none"}, 404, "tag", "there is no tag none"),
         ("change_domain", {}, {"domain": "nowhere.test"}, 404, None, "is not registered"),
         ("change_domain", {"settings": {"speed": 1}}, {"domain": "a.test"}, 422, "settings.speed", "not a setting"),
         (

@@ -11,7 +11,7 @@ from crawler.store.database import Database
 from models.domain import Domain as Row
 from tests.store.conftest import START
 
-IDENTITY = {"id", "authority", "scheme", "state", "registered_at"}
+IDENTITY = {"id", "authority", "scheme", "state", "registered_at", "own_settings"}
 VALUES: dict[SettingKind, Any] = {
     SettingKind.COUNT: 7,
     SettingKind.NUMBER: 0.75,

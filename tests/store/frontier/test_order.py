@@ -167,3 +167,18 @@ async def test_boosted_pages_rank_by_their_cash_times_the_boost_factor(db: Datab
     assert [page.ahead < 2 for page in explained if page and page.ahead is not None] == [
         n in {2, 5} for n in range(1, 8)
     ]
+
+
+async def test_a_page_that_is_being_fetched_is_paid_but_keeps_its_rank(db: Database) -> None:
+    life = await born(db, "busy.test", ordered(Order.OPIC), START)
+    await see(life, 0, [1, 2, 3])
+    before = {row["key"]: row["rank"] for row in await ranked(life)}
+    found = {target.key: target for target in await handed_out(life, 200)}
+    visit = look(found[key(life.domain, 1)], html(life.domain, [2, 3]), life.at, life.domain)
+    batch = record.Batch([visit], max_pages=100, dispatched=[key(life.domain, n) for n in (1, 2)])
+    await record.record_visits(db, life.lease, batch)
+
+    rows = {row["key"]: row for row in await ranked(life)}
+    busy, waiting = (rows[key(life.domain, n)] for n in (2, 3))
+    assert busy["cash"] == waiting["cash"]
+    assert busy["rank"] == before[busy["key"]] < waiting["rank"]

@@ -12,6 +12,7 @@ from crawler.core.http.urls import Authority, PageKey
 from crawler.store import domains
 from crawler.store.database import Database
 from crawler.store.frontier.selection import MAX_OVERDUE
+from crawler.store.rows import fetch_value
 from tests.store.conftest import START
 from tests.store.made_up import take, targets
 from tests.store.populated import Bulk, add
@@ -99,3 +100,20 @@ async def test_without_a_budget_only_one_window_is_scored(db: Database, domain: 
 
     assert len(handed) == FEW
     assert not handed & much
+
+
+async def test_due_times_that_are_ahead_are_corrected_when_nothing_is_selected(db: Database, domain: Domain) -> None:
+    much = await add(db, domain, MUCH, at=START)
+    async with db.transaction() as connection:
+        await connection.execute(PRICED, (domain.id, START, 1e9))
+        await connection.execute(DUE, (NOW + DAY, much))
+    lease = await take(db, NOW)
+
+    async def select_and_count(dispatched: list[PageKey]) -> tuple[list[PageKey], int]:
+        found = [target.key for target in await targets(db, lease, NOW, without=dispatched)]
+        count = "SELECT count(*) FROM frontier WHERE due_at > %s"
+        return found, await fetch_value(db, count, (NOW + 2 * DAY,))
+
+    root, corrected = await select_and_count([])
+    assert (len(root), corrected) == (1, 0)
+    assert await select_and_count(root) == ([], len(much))

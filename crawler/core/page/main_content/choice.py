@@ -6,6 +6,7 @@ maximize the expected F1 measure; that of the choice is its confidence. Source o
 optimizing autonomous text classification systems", SIGIR 1995.
 """
 
+import ctypes
 import re
 from collections.abc import Sequence
 from itertools import compress
@@ -15,7 +16,8 @@ from msgspec import Struct
 
 from crawler.core.page.document import collapse_spaces
 from crawler.core.page.fingerprint import hash_text
-from crawler.core.page.main_content.compiled_scores import score_page
+from crawler.core.page.html import Markup
+from crawler.core.page.main_content.compiled_scores import choose_compiled, score_page
 from crawler.core.page.main_content.features import HEADING_LEVELS, Floats, Ints
 from crawler.core.page.main_content.page_type import PageType
 from crawler.core.page.scan import ALL_MARKS, BOILERPLATE, PREFORMATTED, PageScan, PointerKind
@@ -35,6 +37,12 @@ MAX_SHARED_SHARE = 0.55  # of the lines in a group; with more, its other lines a
 MAX_LINK_SHARE = 0.8  # of the characters in a group; likewise
 _SHORT_LINK = re.compile(r"\x01([0-9]+)\x02\s*([^\w\s\x00-\x1f]{1,2})\s*\x10")
 MAX_SHARED_GAP = 2  # so many shared lines between chosen ones belong to them
+
+# In the order of `Odds` in compiled_scores.c.
+_ODDS = (ctypes.c_double * 10)(
+    *(MIN_CONFIDENCE, FALLBACK_SHARE, HEADING_SHARE, SHARED_ODDS, OWN_ODDS, MENU_ODDS),
+    *(MAX_SHARED_SHARE, MAX_LINK_SHARE, MIN_GROUP_LINES, MAX_SHARED_GAP),
+)
 
 
 class MainContent(Struct, frozen=True):
@@ -57,7 +65,8 @@ def choose_content(scan: PageScan, *, title: str, shared: SharedLines = NO_SHARE
     if not scan.texts:
         return MainContent((), PageType.ARTICLE, 0.0)
     scores = score_page(scan, title)
-    is_shared = [hash_text(text) in shared.hashes for text in scan.texts] if shared.hashes else []
+    hashes = shared.hashes
+    is_shared = [hash_text(text) in hashes for text in scan.texts] if hashes else []
     is_doubtful = _find_doubtful_lines(scan, is_shared)
     odds = np.where(_find_menu_lines(scan), MENU_ODDS, 1.0)
     if is_shared:
@@ -73,6 +82,25 @@ def choose_content(scan: PageScan, *, title: str, shared: SharedLines = NO_SHARE
     _choose_headings(scan, chosen, (likely >= threshold * HEADING_SHARE).tolist())
     lines = tuple([line for line in compress(range(len(chosen)), chosen) if scan.texts[line]])
     return MainContent(lines, scores.page_type, confidence)
+
+
+def read_main_content(markup: Markup, *, title: str, shared: SharedLines) -> tuple[MainContent, str]:
+    """Return the choice of the lines of a page and the content text, which `build_content_text` describes."""
+    compiled = markup.compiled_content
+    found = (
+        None
+        if compiled is None
+        else choose_compiled(compiled, title, shared.packed, _ODDS, is_known=shared.pages >= MIN_KNOWN_PAGES)
+    )
+    if compiled is None or found is None:
+        scan = markup.content_scan
+        chosen = choose_content(scan, title=title, shared=shared)
+        return chosen, build_content_text(scan, chosen.lines)
+    lines, page_type, confidence = found
+    text = compiled.join_content(lines)
+    return MainContent(tuple(lines), page_type, confidence), (
+        build_content_text(markup.content_scan, lines) if text is None else text
+    )
 
 
 def find_threshold(likely: Floats, chars: Ints) -> tuple[float, float]:

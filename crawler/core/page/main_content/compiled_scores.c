@@ -2,7 +2,7 @@
 
    main_content/features.py, main_content/context.py, main_content/hints.py and page_type.py are the references, and
    their names are used here. compiled_scores.py calls `read_page`, answers the questions about lines that only Python
-   can classify, and calls `score_page` and `score_context`. Like compiled_scan.c, with which it becomes one library,
+   can classify, and calls `choose_lines`, or `score_page` and `score_context`. Like compiled_scan.c, with which it becomes one library,
    the file needs no header and no library. Python passes all tables, words and bounds in `Settings` and all memory, of
    which `count_work_bytes` tells the size. All loops are linear in the text, boxes and lines of a page, except that
    the title, which is bounded, is searched for each line. */
@@ -75,6 +75,11 @@ typedef struct {
     byte *sizes, *shares, *kinds, *line_ends, *repeats, *places, *item_kinds, *sections;
     double *before, *weights_before, *masses, *line_weights, *group_masses, *group_weights;
     int *table;
+    /* For the choice of lines: */
+    double *odds, *likely, *changed;
+    int *order, *merged;
+    byte *is_shared, *is_doubtful, *doubtful_boxes;
+    i64 *box_lines, *box_shared, *box_chars, *box_links;
 } State;
 
 static const Settings *settings;
@@ -121,6 +126,9 @@ static State *lay_out(Memory *memory, State *dummy, int boxes, int lines) {
     TAKE(places, line); TAKE(item_kinds, line); TAKE(sections, line);
     TAKE(before, next); TAKE(weights_before, next); TAKE(masses, line); TAKE(line_weights, line);
     TAKE(group_masses, each); TAKE(group_weights, each); TAKE(table, (size_t)1 << bits);
+    TAKE(odds, line); TAKE(likely, line); TAKE(changed, line); TAKE(order, line); TAKE(merged, line);
+    TAKE(is_shared, line); TAKE(is_doubtful, line); TAKE(doubtful_boxes, each);
+    TAKE(box_lines, each); TAKE(box_shared, each); TAKE(box_chars, each); TAKE(box_links, each);
 #undef TAKE
     return state;
 }
@@ -998,6 +1006,158 @@ void score_context(void *work, const double *likely, int is_product, double *sco
         if (is_product) sum += state->scores[box];
         scores[line] = 1 / (1 + exponentiate(-sum));
     }
+}
+
+/* ---- Choice, as main_content/choice.py has it ---- */
+
+enum { BOILERPLATE = 1 }; /* of the flags of a box */
+typedef struct {
+    double min_confidence, fallback_share, heading_share, shared_odds, own_odds, menu_odds;
+    double max_shared_share, max_link_share, min_group_lines, max_shared_gap;
+} Odds;
+
+static int contains(const u64 *sorted, size_t count, u64 value) {
+    size_t first = 0, last = count;
+    while (first < last) {
+        size_t middle = first + (last - first) / 2;
+        if (sorted[middle] == value) return 1;
+        if (sorted[middle] < value) first = middle + 1;
+        else last = middle;
+    }
+    return 0;
+}
+
+static void find_shared_lines(State *state, const u64 *shared, size_t count) {
+    int line;
+    for (line = 0; line < state->lines; line++) {
+        const byte *text = state->texts[line];
+        size_t length = (size_t)(state->texts[line + 1] - text) - 1;
+        state->is_shared[line] = (byte)contains(shared, count, settings->hash(text, length, 0));
+    }
+}
+
+static void find_doubtful_lines(State *state, const Odds *odds) {
+    const Page *page = state->page;
+    i64 *sums[4];
+    int line, box, sum;
+    sums[0] = state->box_lines, sums[1] = state->box_shared, sums[2] = state->box_chars, sums[3] = state->box_links;
+    for (sum = 0; sum < 4; sum++) clear(sums[sum], sizeof(i64) * (size_t)state->boxes);
+    for (line = 0; line < state->lines; line++) {
+        box = page->line_boxes[line];
+        state->box_lines[box]++;
+        state->box_shared[box] += state->is_shared[line];
+        state->box_chars[box] += page->chars[line];
+        state->box_links[box] += page->link_chars[line];
+    }
+    for (box = state->boxes - 1; box > 0; box--)
+        for (sum = 0; sum < 4; sum++) sums[sum][page->parents[box]] += sums[sum][box];
+    for (box = 0; box < state->boxes; box++) {
+        double lines = (double)state->box_lines[box], chars = (double)state->box_chars[box];
+        byte *doubtful = &state->doubtful_boxes[box];
+        if (page->flags[box] & BOILERPLATE) *doubtful = 1;
+        else if (lines < odds->min_group_lines) *doubtful = box ? state->doubtful_boxes[page->parents[box]] : 0;
+        else *doubtful = (double)state->box_shared[box] > odds->max_shared_share * lines
+                         || (double)state->box_links[box] > odds->max_link_share * chars;
+    }
+    for (line = 0; line < state->lines; line++)
+        state->is_doubtful[line] = state->doubtful_boxes[page->line_boxes[line]];
+}
+
+static void multiply_odds(const State *state, double *likely) {
+    int line;
+    for (line = 0; line < state->lines; line++) {
+        double product = likely[line] * state->odds[line];
+        likely[line] = product / (1 - likely[line] + product);
+    }
+}
+
+/* Sort the lines by their probabilities, the highest first; equal ones stay in order. */
+static void sort_lines(State *state, const double *likely) {
+    int *from = state->order, *to = state->merged, line, width, low, lines = state->lines;
+    for (line = 0; line < lines; line++) from[line] = line;
+    for (width = 1; width < lines; width *= 2) {
+        int *other = from;
+        for (low = 0; low < lines; low += 2 * width) {
+            int middle = smaller(low + width, lines), high = smaller(middle + width, lines);
+            int left = low, right = middle, at;
+            for (at = low; at < high; at++) {
+                int is_left = right >= high || (left < middle && likely[from[left]] >= likely[from[right]]);
+                to[at] = from[is_left ? left++ : right++];
+            }
+        }
+        from = to;
+        to = other;
+    }
+    state->order = from;
+    state->merged = to;
+}
+
+/* Return the threshold that maximizes the expected F1 measure. */
+static double find_threshold(State *state, const double *likely, double *measure) {
+    const int *chars = state->page->chars;
+    double found = 0, all = 0, count = 0, best = -1;
+    int at, best_at = 0;
+    sort_lines(state, likely);
+    for (at = 0; at < state->lines; at++) all += likely[state->order[at]] * chars[state->order[at]];
+    for (at = 0; at < state->lines; at++) {
+        double value;
+        int line = state->order[at];
+        found += likely[line] * chars[line];
+        count += chars[line];
+        value = 2 * found / (count + largest(all, 1e-9));
+        if (value > best) best = value, best_at = at;
+    }
+    *measure = best > 1 ? 1 : best;
+    return likely[state->order[best_at]];
+}
+
+static void fill_gaps(const State *state, byte *chosen, int max_gap) {
+    int run = max_gap + 1, line, gap; /* run: lines since the last chosen one */
+    for (line = 0; line < state->lines; line++) {
+        if (chosen[line]) {
+            if (run <= max_gap) for (gap = 1; gap <= run; gap++) chosen[line - gap] = 1;
+            run = 0;
+        } else {
+            run = state->is_shared[line] && !state->is_doubtful[line] ? run + 1 : max_gap + 1;
+        }
+    }
+}
+
+/* Choose the lines of a page that is read, and whose questions are answered; write their numbers, and return how many
+   there are. signs: as for `score_page`.  shared: the hashes of lines that the domain's pages share, in order.
+   is_known: whether many of its pages are known.  product: the number of this type of page.  type: that of the page. */
+int choose_lines(void *work, int signs, const u64 *shared, size_t shared_count, int is_known, const Odds *odds,
+                 int product, int *lines, double *confidence, int *type) {
+    State *state = work;
+    const Page *page = state->page;
+    double own_odds = is_known ? odds->own_odds : 1, threshold;
+    byte *chosen = state->sizes; /* no longer needed then */
+    int line, count = 0;
+    *type = score_page(work, signs, state->likely);
+    if (shared_count) {
+        find_shared_lines(state, shared, shared_count);
+        find_doubtful_lines(state, odds);
+    }
+    for (line = 0; line < state->lines; line++) {
+        int is_menu = page->flags[page->line_boxes[line]] & BOILERPLATE && 2 * page->link_chars[line] > page->chars[line];
+        state->odds[line] = is_menu ? odds->menu_odds : 1;
+        if (!shared_count) continue;
+        if (state->is_shared[line]) state->odds[line] *= odds->shared_odds;
+        else if (!state->is_doubtful[line]) state->odds[line] *= own_odds;
+    }
+    multiply_odds(state, state->likely);
+    score_context(work, state->likely, *type == product, state->changed);
+    multiply_odds(state, state->changed);
+    threshold = find_threshold(state, state->changed, confidence);
+    if (*confidence < odds->min_confidence) threshold *= odds->fallback_share;
+    for (line = 0; line < state->lines; line++) chosen[line] = state->changed[line] >= threshold;
+    if (shared_count) fill_gaps(state, chosen, (int)odds->max_shared_gap);
+    for (line = state->lines - 2; line >= 0; line--)
+        if (!chosen[line] && chosen[line + 1] && state->changed[line] >= threshold * odds->heading_share)
+            chosen[line] = settings->heading_levels[page->tags[page->line_boxes[line]]] > 0;
+    for (line = 0; line < state->lines; line++)
+        if (chosen[line] && state->texts[line + 1] - state->texts[line] > 1) lines[count++] = line;
+    return count;
 }
 
 /* ---- Loading ---- */

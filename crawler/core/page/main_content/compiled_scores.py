@@ -5,24 +5,24 @@ It is in the same library as the compiled scan. Without that library, `score_pag
 
 import ctypes
 from array import array
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from importlib import import_module
 from struct import pack
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from crawler.core.page import scan
-from crawler.core.page.compiled_scan import load_library
+from crawler.core.page.compiled_scan import CompiledScan, list_box_tags, load_library
 from crawler.core.page.html import parse_html
 from crawler.core.page.main_content import context, features, hints, page_type, scores, weights
 from crawler.core.page.main_content.features import Floats
 from crawler.core.page.main_content.scores import LineScores
-from crawler.core.page.scan import PageScan
+from crawler.core.page.scan import PageScan, Record
 
 _CHARACTERS = 0x2200  # the first characters, which the library knows
 # Differs by process, as Python's hashes of texts do: no page can be made whose texts have many equal places in a table.
@@ -31,6 +31,9 @@ _SECRET = hash("places in a table") & (1 << 64) - 1 | 1
 _WITHOUT_LOWERCASE = {0x130: 0, 0x3A3: 0}  # one has two characters, the other depends on the letters around it
 _TAGS = ("", *sorted(scan.BLOCK_TAGS))
 _TAG_NUMBERS = {tag: number for number, tag in enumerate(_TAGS)}
+# The same for the numbers of tags in a compiled scan, in which the boxes have only some of the tags.
+_TAGS_OF_SCAN = bytes(_TAG_NUMBERS.get(tag, 0) for tag in list_box_tags()).ljust(256, b"\0")
+_PRODUCT = scores.PAGE_TYPES.index(page_type.PageType.PRODUCT)
 _MAX_COUNT = 1 << 28  # of boxes or lines, so that the library's integers do not overflow
 _UNNAMED_TAGS = frozenset({"body", "html"})
 _WORD, _LETTER, _DIGIT, _STRIPPED, _END, _COLON, _CURRENCY, _SIGN_START = (1 << bit for bit in range(8))
@@ -116,6 +119,15 @@ class _Page(ctypes.Structure):
     )
 
 
+class _Begun(NamedTuple):
+    """A page that the library has read. asked: the number of questions; -1 if only numpy can score the page."""
+
+    asked: int
+    work: int
+    questions: "array[int]"
+    kept: tuple[Any, ...]
+
+
 class _Loaded(Struct):
     """The library that the settings were passed to. is_usable: whether it reads a sample page as numpy does."""
 
@@ -158,6 +170,10 @@ def _load(library: ctypes.CDLL) -> None:
     library.score_page.argtypes = (_Address, ctypes.c_int, _Address)
     library.score_context.argtypes = (_Address, _Address, ctypes.c_int, _Address)
     library.score_context.restype = None
+    library.choose_lines.argtypes = (
+        *(_Address, ctypes.c_int, _Bytes, ctypes.c_size_t, ctypes.c_int, _Address),
+        *(ctypes.c_int, _Address, _Address, _Address),
+    )
     settings, kept = _build_settings()
     _loaded.kept.append((settings, kept))
     _loaded.is_usable = bool(library.load_content(ctypes.byref(settings))) and _is_right(library)
@@ -183,40 +199,74 @@ def _score_page(library: ctypes.CDLL, page: PageScan, title: str) -> LineScores 
     except (KeyError, ValueError):
         return None
     boxes, lines = len(tags), len(page.texts)
-    if not (0 < boxes < _MAX_COUNT and 0 < lines < _MAX_COUNT):
-        return None
     integers = (page.box_parents, page.box_ends, page.line_boxes, page.line_chars, page.line_link_chars)
     if [len(flags), *map(len, integers)] != [boxes, boxes, boxes, lines, lines, lines]:
         return None
     arrays = [pack(f"{len(each)}i", *each) for each in integers]  # faster than to make arrays
-    title = title[: features.MAX_TITLE_CHARS]
     classes, names, texts = _join(page.box_classes), _join(page.box_hints), _join(page.texts)
-    encoded = _encode(title)
-    questions = array("i", bytes(16 * lines))
-    given = _Page(
-        boxes,
-        lines,
-        *(*arrays, flags, tags, classes, names, texts, encoded),
-        *(len(classes), len(names), len(texts), len(encoded)),
-        len(title),
-        questions.buffer_info()[0],
-    )
-    memory = np.empty(library.count_work_bytes(boxes, lines) // 8 + 1)
-    work = memory.ctypes.data
-    count = library.read_page(ctypes.byref(given), work)
-    if count < 0:
+    sizes = map(len, (classes, names, texts))
+    begun = _begin(library, (boxes, lines, *arrays, flags, tags, classes, names, texts, *sizes), title)
+    if begun is None or begun.asked < 0:
         return None
-    _answer(questions, count, page.texts)
-    signs = sum([1 << bit for bit, is_found in enumerate(page_type.find_signs(page)) if is_found])
+    _answer(begun.questions, begun.asked, page.texts)
+    signs, work = _join_signs(page.records), begun.work
     likely = np.empty(lines)
     found = scores.PAGE_TYPES[library.score_page(work, signs, likely.ctypes.data)]
-    score = partial(_score_context, library, (memory, given), is_product=found is page_type.PageType.PRODUCT)
+    score = partial(_score_context, library, begun, is_product=found is page_type.PageType.PRODUCT)
     return LineScores(found, likely, np.frombuffer(arrays[3], dtype=np.intc).astype(np.int64), score)
 
 
-def _score_context(library: ctypes.CDLL, kept: tuple[Any, ...], likely: Floats, *, is_product: bool) -> Floats:
+def choose_compiled(
+    found: CompiledScan, title: str, shared: bytes, odds: "ctypes.Array[ctypes.c_double]", *, is_known: bool
+) -> "tuple[array[int], page_type.PageType, float] | None":
+    """Choose the lines of a page as `choose_content` does; return None if only Python can.
+
+    shared: as in SharedLines.  odds: see choice.py.  is_known: whether enough of the domain's pages are known.
+    """
+    library = load_scoring_library()
+    if library is None:
+        return None
+    page = _begin(library, found.describe(_TAGS_OF_SCAN), title)
+    if page is None or page.asked < 0:
+        return None
+    if page.asked:
+        _answer(page.questions, page.asked, found.texts)
+    lines = array("i", bytes(4 * len(page.questions) // 2))
+    confidence, number = ctypes.c_double(), ctypes.c_int()
+    signs = _join_signs(found.records)
+    count = library.choose_lines(
+        page.work,
+        signs,
+        *(shared, len(shared) // 8, is_known, odds, _PRODUCT, lines.buffer_info()[0]),
+        *(ctypes.byref(confidence), ctypes.byref(number)),
+    )
+    return lines[:count], scores.PAGE_TYPES[number.value], confidence.value
+
+
+def _begin(library: ctypes.CDLL, parts: tuple[Any, ...], title: str) -> "_Begun | None":
+    """Let the library read a page.
+
+    parts: the first fields of `_Page`, but for the title, and the sizes of the texts.
+    """
+    boxes, lines = parts[:2]
+    if not (0 < boxes < _MAX_COUNT and 0 < lines < _MAX_COUNT):
+        return None
+    title = title[: features.MAX_TITLE_CHARS]
+    encoded = _encode(title)
+    questions = array("i", bytes(16 * lines))
+    given = _Page(*parts[:-3], encoded, *parts[-3:], len(encoded), len(title), questions.buffer_info()[0])
+    memory = np.empty(library.count_work_bytes(boxes, lines) // 8 + 1)
+    work = memory.ctypes.data
+    return _Begun(library.read_page(ctypes.byref(given), work), work, questions, (memory, given, parts))
+
+
+def _join_signs(records: Sequence[Record]) -> int:
+    return sum([1 << bit for bit, is_found in enumerate(page_type.find_signs(records)) if is_found])
+
+
+def _score_context(library: ctypes.CDLL, begun: _Begun, likely: Floats, *, is_product: bool) -> Floats:
     given, found = np.ascontiguousarray(likely, dtype=np.float64), np.empty(len(likely))
-    library.score_context(kept[0].ctypes.data, given.ctypes.data, is_product, found.ctypes.data)
+    library.score_context(begun.work, given.ctypes.data, is_product, found.ctypes.data)
     return found
 
 

@@ -1,6 +1,7 @@
 """The type of a web page: what it is for its readers."""
 
 import re
+from collections.abc import Sequence
 from enum import StrEnum
 from functools import lru_cache
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from crawler.core.page.main_content.features import Floats, LineFeatures
 from crawler.core.page.main_content.hints import BIT_COUNT, DATE, KIND_COUNT, NUMBER, PRICE, SENTENCE
-from crawler.core.page.scan import PageScan, RecordKind
+from crawler.core.page.scan import PageScan, Record, RecordKind
 
 MAX_DATA_CHARS = 20_000  # of an inline script
 MAX_KNOWN_CHARS = 300  # of the names of a page whose signs are remembered for other pages
@@ -62,14 +63,14 @@ def measure_page(scan: PageScan, features: LineFeatures) -> Floats:
         items[2],
         items[1],
     ]
-    return np.concatenate((parts, find_signs(scan), counts))
+    return np.concatenate((parts, find_signs(scan.records), counts))
 
 
-def find_signs(scan: PageScan) -> tuple[bool, ...]:
+def find_signs(records: Sequence[Record]) -> tuple[bool, ...]:
     """Return for each sign whether the records of a page have it."""
     meta, script = int(RecordKind.META), int(RecordKind.SCRIPT)
     names: list[str] = []
-    for kind, values in scan.records:
+    for kind, values in records:
         if kind == meta:
             if values[3] == "og:type" or values[1] == "generator":
                 names.append(values[0][:100])

@@ -107,12 +107,12 @@ def test_line_that_other_pages_share_is_dropped() -> None:
     notice = "Lighthouses are open to visitors on the first Sunday of each month, from nine until noon."
     page = f"<div>{ARTICLE}</div><div><p>{notice}</p></div>"
     assert notice in read(page)
-    assert notice not in read(page, shared=SharedLines(frozenset({hash_text(notice)}), pages=9))
+    assert notice not in read(page, shared=SharedLines.build({hash_text(notice)}, pages=9))
 
 
 def test_shared_line_between_lines_of_content_is_kept() -> None:
     page = f"<article>{ARTICLE}<h2>Parameters</h2><p>{MORE} {PARAGRAPH}</p><p>{PARAGRAPH}</p></article>"
-    assert "Parameters" in read(page, shared=SharedLines(frozenset({hash_text("Parameters")}), pages=9))
+    assert "Parameters" in read(page, shared=SharedLines.build({hash_text("Parameters")}, pages=9))
 
 
 def test_preformatted_text_keeps_its_lines_and_indentation() -> None:
@@ -212,9 +212,7 @@ _ENDS = st.sampled_from(["</div>", "</p>", "</ul>", "</a>", "</pre>", "</article
 @given(st.lists(_PARTS | _ENDS | _TEXTS, max_size=40).map("".join), st.text(max_size=20))
 def test_any_page_has_a_valid_choice(body: str, title: str) -> None:
     scan = scan_page(body)
-    content = choose_content(
-        scan, title=title, shared=SharedLines(frozenset(map(hash_text, scan.texts[::3])), pages=20)
-    )
+    content = choose_content(scan, title=title, shared=SharedLines.build(map(hash_text, scan.texts[::3]), pages=20))
     assert isinstance(content, MainContent)
     assert list(content.lines) == sorted(set(content.lines))
     assert all(0 <= line < len(scan.texts) and scan.texts[line] for line in content.lines)

@@ -90,7 +90,7 @@ def test_scores_of_any_page_are_equal(page: str, title: str) -> None:
 @settings(max_examples=10, deadline=None)
 def test_choices_are_equal_with_shared_lines(page: str, is_known: bool) -> None:
     scan = scan_page(page)
-    shared = SharedLines(frozenset(map(hash_text, scan.texts[::3])), pages=20 if is_known else 3)
+    shared = SharedLines.build(map(hash_text, scan.texts[::3]), pages=20 if is_known else 3)
     assert_equal_choices(scan, "A title of the page", shared)
 
 
