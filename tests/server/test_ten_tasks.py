@@ -151,7 +151,7 @@ def test_5_pause_and_resume_a_domain(page: Page, site: Site) -> None:
 def test_6_change_a_budget(page: Page, site: Site) -> None:
     open_domain(page, site, "Settings")
     page.get_by_label("Budget per day", exact=True).fill("750")
-    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Save", exact=True).click()
 
     expect(page.get_by_role("status")).to_contain_text("-> 750")
     expect(page.locator("dl.figures")).to_contain_text("750")
