@@ -24,6 +24,10 @@ class Conflict(BadInput):
     """A request that does not fit the current state, such as a second registration of a domain."""
 
 
+class NotAllowed(CrawlerError):
+    """Something that the role or the token of the user does not permit."""
+
+
 class ReceiverNotAllowed(BadInput):
     """A target of notifications that contains no secret, but whose host may not be contacted."""
 

@@ -217,6 +217,8 @@ class _Pruning:
         self.result.changes, self.result.unread = len(remaining), len(old) - len(remaining)
         while remaining and not self.dry_run:
             remaining = await changes.forget_changes(self.db, self.domain, remaining)
+        if not self.dry_run:
+            await changes.forget_values(self.db, self.domain, before=before)
 
     async def note_reader(self) -> None:
         """Note the reader for which data is kept, if any."""

@@ -26,6 +26,7 @@ from crawler.core.budget.ledger import SharedBudget
 from crawler.core.domain_settings import DomainSettings
 from crawler.core.freshness.visit_terms import CrawlDefaults
 from crawler.errors import BadInput
+from crawler.roles import Role
 from crawler.secret_files import add_password, read_variable
 from crawler.times import parse_span
 
@@ -36,6 +37,16 @@ def _parse_span(value: object) -> object:
 
 def _split_names(value: object) -> object:
     return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
+
+
+def _parse_pairs(value: object) -> object:
+    """Parse name=role pairs, separated by commas."""
+    if not isinstance(value, str):
+        return value
+    pairs = [pair.partition("=") for pair in filter(None, map(str.strip, value.split(",")))]
+    if unknown := [role.strip() for _, _, role in pairs if role.strip() not in set(Role)]:
+        raise ValueError(f"{unknown[0]!r} is not a role: use GROUP=ROLE with one of {', '.join(Role)}")
+    return tuple((name.strip(), Role(role.strip())) for name, _, role in pairs)
 
 
 def _parse_json_list(value: object) -> object:
@@ -120,6 +131,30 @@ class Settings(BaseModel):
         (),
         description="additional origins by which browsers reach `recrawl serve`, separated by commas, such as "
         "https://recrawl.example.com behind a proxy",
+    )
+    trust_header: str = Field(
+        "",
+        pattern=r"^[A-Za-z0-9-]*$",
+        description="name of the request header in which a proxy with its own login, such as oauth2-proxy, names the "
+        "user; if not set, no header is trusted (docs/users.md)",
+    )
+    trust_groups_header: str = Field(
+        "",
+        pattern=r"^[A-Za-z0-9-]*$",
+        description="name of the header with the user's groups, separated by commas; if not set, the role of the user "
+        "is the one that `recrawl users add` gave",
+    )
+    trust_groups: Annotated[tuple[tuple[str, Role], ...], BeforeValidator(_parse_pairs)] = Field(
+        (),
+        description="roles of groups, such as crawl-admins=admin,staff=view; other groups give no access",
+    )
+    trusted_proxies: Annotated[tuple[Network, ...], BeforeValidator(_split_names)] = Field(
+        (),
+        description="addresses or networks of the proxies whose headers are trusted, separated by commas, such as "
+        "10.0.0.5,172.18.0.0/16",
+    )
+    action_retention: Seconds = Field(
+        timedelta(days=365), description="time for which `recrawl prune` keeps the log of actions"
     )
     metrics_port: int | None = Field(
         None, ge=1, le=65535, description="port for Prometheus metrics; if not set, no metrics are served"
@@ -265,6 +300,14 @@ class Settings(BaseModel):
         0.3, ge=0, le=1, description="share of requests guaranteed to revisits while any are due"
     )
 
+    @model_validator(mode="after")
+    def _check_trust(self) -> "Settings":
+        if self.trust_header and not self.trusted_proxies:
+            raise ValueError("RECRAWL_TRUST_HEADER needs RECRAWL_TRUSTED_PROXIES: whose headers may be trusted?")
+        if bool(self.trust_groups_header) is not bool(self.trust_groups):
+            raise ValueError("RECRAWL_TRUST_GROUPS_HEADER and RECRAWL_TRUST_GROUPS need each other")
+        return self
+
     @model_validator(mode="before")
     @classmethod
     def _read_environment(cls, given: Any) -> Any:
@@ -334,6 +377,8 @@ def get_settings() -> Settings:
         return Settings()
     except ValidationError as error:
         first = error.errors()[0]
+        if not first["loc"]:  # settings that do not fit each other
+            raise BadInput(str(first["ctx"]["error"])) from error
         name = name_variable(str(first["loc"][0]))  # the rest is an index into the setting's list
         if "error" in first.get("ctx", {}):  # our own message, which quotes the input
             raise BadInput(f"{name}: {first['ctx']['error']}") from error

@@ -2,6 +2,6 @@
 
 from sqlmodel import SQLModel
 
-from models import change, domain, page, subscription, visit
+from models import change, domain, page, subscription, user, visit
 
 metadata = SQLModel.metadata

@@ -1,6 +1,7 @@
 """The change feed: events are numbered without gaps per domain, and the feed puts all domains' events in one order."""
 
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import CheckConstraint, Index, UniqueConstraint
 from sqlalchemy import text as sql
@@ -11,7 +12,8 @@ from models.page import PARTITIONED
 
 
 class Event(Table, table=True):
-    """A change of a page, of the site's boilerplate or of what is deferred, a change signal, or a report of failures.
+    """A change of a page, of the site's boilerplate or of what is deferred, a change signal, a report of
+    failures, or a new value that a rule reads from a page.
 
     number: counted per domain from 1 without gaps.  change: see EventKind in crawler/store/report/feed.py.
     """
@@ -20,7 +22,7 @@ class Event(Table, table=True):
         CheckConstraint("number >= 1", name="event_number"),
         CheckConstraint(
             "change IN ('added', 'changed', 'moved', 'gone', 'excluded', 'restored', 'template', 'deferred', 'resumed',"
-            " 'hint', 'failing', 'recovered')",
+            " 'hint', 'failing', 'recovered', 'value')",
             name="event_change",
         ),
         Index("event_page", "domain_id", "key", "number"),
@@ -45,6 +47,8 @@ class Event(Table, table=True):
     magnitude: float | None = columns.double(nullable=True)  # share of the page that changed, 0 to 1
     source: str | None = columns.text(nullable=True)  # for a hint: the source of the change signal
     reason: str | None = columns.text(nullable=True)  # for a page or a domain that is failing: why
+    # For a value: {"name", "unit", "was", "now", "finding"}.
+    value: dict[str, Any] | None = columns.jsonb(nullable=True)
 
 
 class FailureRun(DomainTable, table=True):

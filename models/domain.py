@@ -123,6 +123,7 @@ class Rule(DomainTable, table=True):
     ignore: list[str] = columns.text_array()
     watch: list[str] = columns.text_array()
     ignore_text: list[str] = columns.text_array()
+    tracked_values: list[str] = columns.text_array()  # texts of ValueRules (crawler/core/page/selectors.py)
     render: str | None = columns.text(nullable=True)
 
 

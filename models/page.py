@@ -231,6 +231,23 @@ class FingerprintCursor(DomainTable, table=True):
     event: int = columns.bigint(default="0")
 
 
+class PageValue(PageTable, table=True):
+    """One number in the series of a value that a rule reads from a page, written if it differs from the one before.
+
+    text: what was read, shortened.  number: null if there is none, and `finding` says why (ValueFinding in
+    crawler/core/page/values.py).  version: of the page, 0 before its first.
+    """
+
+    __table_args__ = (PARTITIONED,)
+    name: str = columns.text(key=True)
+    at: datetime = columns.timestamptz(key=True)
+    number: float | None = columns.double(nullable=True)
+    unit: str = columns.text(default="")
+    text: str = columns.text(default="")
+    finding: str = columns.text(default="")
+    version: int = columns.integer()
+
+
 class UrlList(DomainTable, table=True):
     """A page that is, or may be, a URL list: a sitemap, an index, a feed or a text file (crawler/core/visit/lists.py).
 

@@ -30,6 +30,7 @@ DEFINITIONS = (
     "report_subscription",
     "report_duplicates",
     "report_list",
+    "report_value",
     "report_source",
     "report_trust",
     "report_calibration",

@@ -20,8 +20,12 @@ class Subscription(Table, table=True):
     """
 
     __table_args__ = (
-        CheckConstraint("condition IN ('', 'appears', 'goes', 'below', 'above')", name="subscription_condition"),
-        CheckConstraint("(condition IN ('below', 'above')) = (bound IS NOT NULL)", name="subscription_bound"),
+        CheckConstraint(
+            "condition IN ('', 'appears', 'goes', 'below', 'above', 'differs')", name="subscription_condition"
+        ),
+        CheckConstraint(
+            "(condition IN ('below', 'above', 'differs')) = (bound IS NOT NULL)", name="subscription_bound"
+        ),
         CheckConstraint("position >= 0 AND failures >= 0", name="subscription_counts"),
         CheckConstraint("(paused_at IS NULL) = (pause_position IS NULL)", name="subscription_paused"),
         CheckConstraint("min_magnitude > 0 AND min_magnitude < 1", name="subscription_magnitude"),
@@ -43,6 +47,7 @@ class Subscription(Table, table=True):
     condition: str = columns.text(default="")
     condition_text: str = columns.text(default="")
     bound: float | None = columns.double(nullable=True)
+    value_name: str = columns.text(default="")  # only changes of the values with this name
     digest: str = columns.text(default="")
     quiet: str = columns.text(default="")
     zone: str = columns.text(default="UTC")

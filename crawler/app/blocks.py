@@ -33,6 +33,7 @@ class PickAction(StrEnum):
     IGNORE_TEXT = "ignore_text"
     IGNORE = "ignore"
     WATCH = "watch"
+    VALUES = "values"  # read its number as a value; only its selector is suggested (crawler/app/page_values.py)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,8 @@ async def read_blocks(
     expression = request.text or suggest_expression(content, blocks[request.block - 1].text, request.action)
     if not expression:
         return replace(facts, why_not="no selector identifies this block alone: ignore its text instead")
+    if request.action is PickAction.VALUES:
+        return replace(facts, text=expression)
     try:
         rule = make_pick_rule(rules, replace(request, text=expression))
     except BadInput as error:

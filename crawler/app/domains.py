@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from crawler.app import registration
+from crawler.app.action_log import compare_settings, describe_action, format_names, recorded
 from crawler.app.database import AppDatabase
 from crawler.app.registration import DomainCandidate, get_domain, make_scope, normalize_seeds, parse_typed_url
 from crawler.app.rules import describe_rule
-from crawler.app.settings import SETTINGS, SettingsPatch, describe_settings, parse_setting_names
+from crawler.app.settings import (
+    SETTINGS,
+    SettingsPatch,
+    describe_settings,
+    parse_setting_names,
+    require_permitted_change,
+)
 from crawler.app.status import Wait, find_wait
 from crawler.app.tags import find_or_make_tags, get_tag
 from crawler.core.budget.hours import find_opening
@@ -67,6 +74,7 @@ class AddResult:
         return self.domain
 
 
+@recorded("add domain")
 async def add_domains(
     db: AppDatabase,
     names: Sequence[str],
@@ -88,6 +96,7 @@ async def add_domains(
     """
     layers = make_layers(patch, db.settings, tags=await find_or_make_tags(db, tags))
     domain_settings = merge_layers(layers)
+    require_permitted_change(DomainSettings(), domain_settings)
     registered = {name: domain for name in names if (domain := await _find_registered(db, name)) is not None}
     added = []
     async with _open_root_probe(db, domain_settings, at=at) as probe:
@@ -116,6 +125,9 @@ async def add_domains(
                 added.append(AddResult(name, domain, is_new=True, warning=candidate.warning, root_response=response))
             except BadInput as error:
                 added.append(AddResult(name, error=str(error), error_field=error.field))
+    names = [each.domain.authority for each in added if each.domain is not None and each.is_new]
+    values = compare_settings(DomainSettings(), domain_settings)["new"]
+    describe_action(object=format_names(names), new=values, is_change=bool(names))
     return added
 
 
@@ -294,6 +306,7 @@ def _describe_sources(domain: Domain) -> dict[str, str]:
     return {each.key: "own" for each in SETTINGS if each.name in domain.own} | tagged
 
 
+@recorded("change domain")
 async def change_settings(
     db: AppDatabase, domain: Domain, patch: SettingsPatch, *, unset: Sequence[str] = (), at: datetime
 ) -> Domain:
@@ -310,6 +323,7 @@ async def change_settings(
 
     def change(layers: LayeredSettings) -> LayeredSettings:
         changed = layers.unset(names).set_own(others)
+        require_permitted_change(merge_layers(layers), merge_layers(changed))
         if not new_seeds:
             return changed
         scope = make_scope(domain, merge_layers(changed))
@@ -326,20 +340,24 @@ async def estimate_storage(db: AppDatabase, before: Domain, after: Domain) -> "S
     return None if has_same_retention(before.settings, after.settings) else await estimate_pruning(db, after)
 
 
+@recorded("reset clock", "at")
 async def reset_clocks(db: AppDatabase, names: Sequence[str], *, at: datetime) -> list[tuple[Domain, datetime | None]]:
     """Set the time of visits later than `at` to `at`; return the domains, each with the last such time or None."""
     selected = [await get_domain(db, name) for name in names]
     return [(domain, await record.reset_clock(db, domain, at=at)) for domain in selected]
 
 
+@recorded("pause domain")
 async def set_paused(db: AppDatabase, names: Sequence[str], *, paused: bool) -> list[Domain]:
     """Pause or resume domains; return them. Raises BadInput for an unknown name, without any change."""
     selected = [await get_domain(db, name) for name in names]
     for domain in selected:
         await domains.set_paused(db, domain, paused=paused)
+    describe_action(name="pause domain" if paused else "resume domain")
     return [dataclasses.replace(domain, paused=paused) for domain in selected]
 
 
+@recorded("remove domain")
 async def remove_domains(db: AppDatabase, names: Sequence[str]) -> list[Domain]:
     """Delete domains with all their data; return them. Raises BadInput for an unknown name, without any change."""
     selected = [await get_domain(db, name) for name in names]

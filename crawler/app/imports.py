@@ -5,15 +5,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from crawler.app.action_log import compare_settings, describe_action, format_names, recorded
 from crawler.app.database import AppDatabase
-from crawler.app.domains import AddResult, add_domains
+from crawler.app.domains import AddResult, add_domains, make_domain_settings
 from crawler.app.registration import make_scope, parse_typed_url
 from crawler.app.settings import SettingsPatch
 from crawler.app.tags import change_tags
 from crawler.core.domain import Domain
+from crawler.core.domain_settings import DomainSettings
 from crawler.core.http.urls import Url, get_authority, get_path_and_query
 from crawler.core.page.lists.url_list import read_list_text
 from crawler.errors import BadInput
+from crawler.format.values import format_count
 from crawler.store import domains
 
 MAX_NAMES = 10_000  # of one import
@@ -59,6 +62,7 @@ def parse_import(text: str) -> list[str]:
     return names
 
 
+@recorded("add domain")
 async def import_names(
     db: AppDatabase,
     names: Sequence[str],
@@ -98,6 +102,10 @@ async def import_names(
             if tags and added.domain is not None and not added.is_new:
                 await _tag(db, added.domain, tags, result, at=at)
             pages += await _record(db, added, {name: urls_by_name[name] for name in group}, result, at=at)
+    names = [each.authority for each in result.registered]
+    chosen = compare_settings(DomainSettings(), make_domain_settings(patch, db.settings))["new"]
+    values = "; ".join(filter(None, [chosen, format_count(pages, "more page") if pages else ""]))
+    describe_action(object=format_names(names) or "no domain", new=values, is_change=bool(names or pages))
     return replace(result, pages=pages)
 
 

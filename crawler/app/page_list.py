@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from crawler.app import rules
+from crawler.app.action_log import recorded
 from crawler.app.database import AppDatabase
 from crawler.app.registration import parse_prefix
 from crawler.app.revisits import RefreshResult, try_to_recrawl
@@ -53,6 +54,7 @@ async def list_domain_pages(
     return await list_pages(db, domain, query, max_count=max_count, at=at)
 
 
+@recorded("act on pages", "action", "urls")
 async def act_on_pages(
     db: AppDatabase, domain: Domain, action: PageAction, urls: Sequence[str], *, at: datetime
 ) -> PageActionResult:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from crawler.app.action_log import describe_action, recorded
 from crawler.app.database import AppDatabase
 from crawler.app.registration import get_domain, make_scope, parse_prefix, parse_typed_url, require_after_last_visit
 from crawler.app.status import Wait, find_wait
@@ -92,6 +93,7 @@ class RefreshResult:
         return f"{format_count(self.pages, 'page')} whose URL starts with {self.url[:-1]} {verb}"
 
 
+@recorded("recrawl")
 async def request_refresh(db: AppDatabase, name: str, *, path: str = "", at: datetime | None = None) -> RefreshResult:
     """Make a page of a domain due; with * at the end of its URL, all pages whose URL starts with it.
 
@@ -111,9 +113,11 @@ async def request_refresh(db: AppDatabase, name: str, *, path: str = "", at: dat
         prefix_hint = "for all pages whose URL starts with it, add *"
         raise BadInput(f"{url} is not a page that may be fetched: recrawl explain {url} says why; {prefix_hint}")
     wait = await find_wait(db, domain, at=instant)
+    describe_action(object=f"{url}*" if is_prefix else url, new=format_count(pages, "page"))
     return RefreshResult(domain, f"{url}*" if is_prefix else url, pages, wait)
 
 
+@recorded("recrawl")
 async def recrawl(db: AppDatabase, name: str, *, path: str = "") -> RefreshResult:
     """Make pages due as `request_refresh` does, and start a run that fetches them if a local stack runs."""
     result = await request_refresh(db, name, path=path)

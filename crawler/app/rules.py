@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from functools import reduce
 from typing import Any
 
+from crawler.app.action_log import recorded
 from crawler.app.database import AppDatabase
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Url, get_path_and_query
@@ -31,7 +32,7 @@ def make_rule(build: Callable[[], PageRule]) -> PageRule:
     if not rule.has_effect:
         raise BadInput(
             f"the rule for {rule.pattern} has no effect: add --min-interval, --max-interval, --weight, --once, "
-            "--max-pages, --ignore, --ignore-text, --watch or --render"
+            "--max-pages, --ignore, --ignore-text, --watch, --value or --render"
         )
     return rule
 
@@ -48,12 +49,16 @@ def merge_rule(before: Sequence[PageRule], rule: PageRule, *, first: bool = Fals
     return tuple(rule if each.pattern == rule.pattern else each for each in before)
 
 
+@recorded("add rule")
 async def add_rule(db: AppDatabase, domain: Domain, rule: PageRule, *, first: bool = False, at: datetime) -> Domain:
     """Add a rule as `merge_rule` does; return the changed domain. Raises BadInput."""
     return await change_rules(db, domain, lambda rules: merge_rule(rules, rule, first=first), at=at)
 
 
-async def add_terms(db: AppDatabase, domain: Domain, patterns: Sequence[str], *, at: datetime, **terms: Any) -> Domain:
+@recorded("add rule")
+async def add_terms(
+    db: AppDatabase, /, domain: Domain, patterns: Sequence[str], *, at: datetime, **terms: Any
+) -> Domain:
     """Set terms in the rules of patterns; return the changed domain. Raises BadInput.
 
     New rules are added before all others, so that they apply.
@@ -66,6 +71,7 @@ async def add_terms(db: AppDatabase, domain: Domain, patterns: Sequence[str], *,
     return await change_rules(db, domain, lambda rules: reduce(merge, patterns, rules), at=at)
 
 
+@recorded("remove rule")
 async def remove_rule(db: AppDatabase, domain: Domain, pattern: str, *, at: datetime) -> Domain:
     """Remove the rule with this pattern; return the changed domain. Raises NotFound if there is none."""
 
@@ -94,7 +100,7 @@ def parse_rule(document: Mapping[str, Any]) -> PageRule:
     for name in ("min_interval", "max_interval"):
         seconds = document[f"{name}_seconds"]
         values[name] = None if seconds is None else timedelta(seconds=seconds)
-    view = {name: tuple(document[name]) for name in ("ignore", "watch", "ignore_text")}
+    view = {name: tuple(document[name]) for name in ("ignore", "watch", "ignore_text", "values")}
     return make_rule(lambda: PageRule(**values, view=View(**view)))
 
 
@@ -115,5 +121,6 @@ def describe_rule(rule: PageRule) -> dict[str, Any]:
         "ignore": rule.view.ignore,
         "watch": rule.view.watch,
         "ignore_text": rule.view.ignore_text,
+        "values": rule.view.values,
         "render": rule.render,
     }

@@ -9,12 +9,15 @@ from decimal import Decimal
 from typing import Any
 
 from crawler import times
+from crawler.app.actor import Permission, require_permission
 from crawler.core import domain_settings as table
 from crawler.core.domain_settings import BY_NAME, SETTINGS, DomainSettings, get_value
 from crawler.core.setting import Setting, SettingKind
 from crawler.core.tags import UNTAGGED_SETTINGS, list_own_values
 from crawler.errors import BadInput
 
+# They send secrets of the machine, read its files, or reach its private network.
+MACHINE_SETTINGS = ("headers", "auth", "login", "proxy", "ca_file", "insecure_tls", "allow_private")
 MAX_DIGITS = 10
 FLAG_VALUES = {"yes": True, "no": False}
 MAX_FACTOR = 1_000_000
@@ -282,3 +285,16 @@ def _to_plain(value: Any) -> object:
     if isinstance(value, timedelta):
         return value.total_seconds()
     return list(value) if isinstance(value, tuple) else value
+
+
+def require_permitted(names: Iterable[str]) -> None:
+    """Raise NotAllowed if one of these settings reaches the machine, and the actor has no permission for that."""
+    for name in names:
+        if name in MACHINE_SETTINGS:
+            require_permission(Permission.MANAGE, f"the setting {BY_NAME[name].label!r}")
+
+
+def require_permitted_change(before: DomainSettings, after: DomainSettings) -> None:
+    """Raise NotAllowed as `require_permitted` does for the settings that differ."""
+    settings = (BY_NAME[name] for name in MACHINE_SETTINGS)
+    require_permitted(each.name for each in settings if get_value(before, each) != get_value(after, each))

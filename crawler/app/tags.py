@@ -4,9 +4,17 @@ from collections.abc import Sequence
 from datetime import datetime
 from difflib import get_close_matches
 
+from crawler.app.action_log import compare_settings, describe_action, recorded
 from crawler.app.database import AppDatabase
 from crawler.app.registration import get_domain
-from crawler.app.settings import BY_NAME, SettingsPatch, describe_values, get_option_name, parse_setting_names
+from crawler.app.settings import (
+    BY_NAME,
+    SettingsPatch,
+    describe_values,
+    get_option_name,
+    parse_setting_names,
+    require_permitted,
+)
 from crawler.core.domain import Domain
 from crawler.core.tags import UNTAGGED_SETTINGS, LayeredSettings, Tag, parse_tag
 from crawler.errors import BadInput, NotFound
@@ -62,6 +70,7 @@ async def add_tagged_names(db: AppDatabase, names: Sequence[str], tag: str | Non
     return [*names, *tagged]
 
 
+@recorded("change tags", "add", "remove")
 async def change_tags(
     db: AppDatabase, names: Sequence[str], *, add: Sequence[str] = (), remove: Sequence[str] = (), at: datetime
 ) -> list[Domain]:
@@ -74,18 +83,29 @@ async def change_tags(
         raise BadInput(f"{', '.join(sorted(both))} cannot be both added and removed", field="tags")
     for name in removed:
         await get_tag(db, name)
+    await _require_permitted(db, [*added, *removed])
     selected = {domain.id: domain for domain in [await get_domain(db, name) for name in names]}
     return await tags.change_tags(db, list(selected.values()), add=added, remove=removed, at=at)
 
 
+@recorded("change tags")
 async def set_tags(db: AppDatabase, domain: Domain, names: Sequence[str], *, at: datetime) -> Domain:
     """Give a domain these tags and no others; return it. Raises as `change_tags` does."""
     wanted, before = parse_tags(names), [tag.name for tag in domain.tags]
     removed = [name for name in before if name not in wanted]
+    await _require_permitted(db, [*removed, *(name for name in wanted if name not in before)])
+    describe_action(old=", ".join(before), new=", ".join(wanted), is_change=sorted(before) != wanted)
     (changed,) = await tags.change_tags(db, [domain], add=wanted, remove=removed, at=at)
     return changed
 
 
+async def _require_permitted(db: AppDatabase, names: Sequence[str]) -> None:
+    """Raise NotAllowed if one of the tags has a setting that the actor may not change."""
+    for tag in await find_or_make_tags(db, names):
+        require_permitted(tag.values)
+
+
+@recorded("change tag")
 async def change_tag_settings(
     db: AppDatabase, name: str, patch: SettingsPatch, *, unset: Sequence[str] = (), at: datetime
 ) -> tuple[TagSummary, list[Domain]]:
@@ -101,13 +121,21 @@ async def change_tag_settings(
     domain_settings = merge_layers(LayeredSettings().set_own(patch.values))
     check_settings(domain_settings)
     require_policy(domain_settings.revisit, db.settings.plugins)
+    require_permitted([*patch.values, *names])
+    (before,) = await find_or_make_tags(db, [parsed])
     changed = await tags.change_tag_settings(db, parsed, patch.values, unset=names, at=at)
-    return await get_tag(db, parsed), changed
+    after = await get_tag(db, parsed)
+    was, now = (merge_layers(LayeredSettings().set_own(tag.values)) for tag in (before, after.tag))
+    texts = compare_settings(was, now)
+    describe_action(object=parsed, old=texts["old"], new=texts["new"])
+    return after, changed
 
 
+@recorded("remove tag")
 async def remove_tag(db: AppDatabase, name: str, *, at: datetime) -> list[Domain]:
     """Delete a tag; its domains no longer have its settings. Return them. Raises NotFound."""
     found = await get_tag(db, name)
+    require_permitted(found.tag.values)
     removed = await tags.remove_tag(db, found.tag.name, at=at)
     return removed or []
 

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from crawler.app.database import AppDatabase
 from crawler.app.registration import get_domain, parse_typed_url, require_after_last_visit
@@ -14,6 +14,7 @@ from crawler.core.change.explain import ExplainedBlock, explain_blocks, explain_
 from crawler.core.domain import Domain
 from crawler.core.http.response import Fetched, Unreached
 from crawler.core.http.urls import Url
+from crawler.core.page.values import PageValue
 from crawler.core.rendering.outcome import RenderChoice
 from crawler.engine.resources import open_resources
 from crawler.engine.try_page import TryOptions, TryResult, try_page
@@ -90,6 +91,7 @@ def describe_trial(result: TryResult) -> dict[str, object]:
         "evidence": visit.verdict.evidence if visit else None,
         "reason": visit.reason if visit else "",
         "parts": sorted(visit.verdict.significant.kinds) if visit else [],
+        "values": [asdict(value) for value in result.parsed.values] if result.parsed else [],
         "differences": [
             _describe_difference(each) | {"is_significant": not reason, "reason": reason}
             for each, reason in list_differences(result)

@@ -34,12 +34,13 @@ _ROWS = (
     ("pages.pages", READ, "pages"),
     ("reports.reports", READ, "report traffic plan audit"),
     ("reports.changes", READ, "changes"),
-    ("pages.page", READ, "diff versions show"),
+    ("pages.page", READ, "diff versions show values"),
     ("delivery.export", EXPORT, "export sync"),
     ("pages.pages", READ, "duplicates"),
     ("pages.page", READ, "explain try"),
     ("running.stack", RUN, "up down status ui serve mcp"),
     ("delivery.access", MAINTAIN, "tokens"),
+    ("delivery.users", MAINTAIN, "users actions"),
     ("running.service", SERVICES, "deploy server worker health"),
     ("domains.domains", None, "domains"),
     ("domains.rules", None, "rules"),
@@ -52,7 +53,10 @@ _ROWS = (
 )
 COMMAND_LOCATIONS = {name: CommandLocation(module, panel) for module, panel, names in _ROWS for name in names.split()}
 # Names in the modules that differ from the command's name: groups are called `app`, and `try` is a Python keyword.
-ATTRIBUTES = dict.fromkeys(("tokens", "domains", "rules", "tags", "notify", "db"), "app") | {"try": "try_page"}
+ATTRIBUTES = dict.fromkeys(("tokens", "users", "domains", "rules", "tags", "notify", "db"), "app") | {
+    "try": "try_page",
+    "values": "page_values",
+}
 # Typer imports these classes to show help and never uses them: no help is Markdown. They take a third of its time.
 UNUSED_CLASSES = {"rich.markdown": "Markdown", "rich.traceback": "Traceback"}
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from crawler.app import (
+        action_log,
         changes,
         crawl,
         domains,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
         tags,
     )
     from crawler.app.delivery import exports, feeds, notifications
-    from crawler.app.running import local_stack, maintenance, tokens
+    from crawler.app.running import local_stack, maintenance, tokens, users
     from crawler.cli import progress
     from crawler.cli.crawling import crawl_output, preview_output
     from crawler.cli.delivery import notify_output

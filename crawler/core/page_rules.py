@@ -1,4 +1,4 @@
-"""A user's rules for pages that match a pattern: intervals, weight, number of pages, compared parts, and rendering."""
+"""A user's rules for pages that match a pattern: intervals, weight, number of pages, parts, values and rendering."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from crawler.core.http.urls import Url, UrlPattern, get_path_and_query, list_pat
 from crawler.core.page.selectors import FULL_VIEW, View, merge_views
 from crawler.core.rendering.mode import RenderMode
 
-MAX_SELECTORS = 50  # per rule and kind: selectors to ignore, selectors to watch, and expressions
+MAX_SELECTORS = 50  # per rule and kind: selectors to ignore, selectors to watch, expressions, and values
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class PageRule:
     min_interval, max_interval: the bounds of the time between two visits to a page.
     weight: a factor on the importance of a page.  once: a fetched page is only revisited on request.
     max_pages: the maximum number of pages that match the pattern; 0 admits none.
-    view: the parts of a page that are compared.  render: whether pages are rendered in a browser.
+    view: the parts of a page that are compared, and values.  render: whether pages are rendered in a browser.
     Raises ValueError with a message for the user if a value is invalid or values contradict each other.
     """
 
@@ -45,8 +45,10 @@ class PageRule:
             raise ValueError(f"the weight of the rule for {self.pattern} is not above 0")
         if self.max_pages is not None and self.max_pages < 0:
             raise ValueError(f"the maximum number of pages in the rule for {self.pattern} is below 0: {self.max_pages}")
-        if max(map(len, (self.view.ignore, self.view.watch, self.view.ignore_text))) > MAX_SELECTORS:
-            raise ValueError(f"the rule for {self.pattern} has more than {MAX_SELECTORS} selectors of one kind")
+        if max(map(len, (self.view.ignore, self.view.watch, self.view.ignore_text, self.view.values))) > MAX_SELECTORS:
+            raise ValueError(
+                f"the rule for {self.pattern} has more than {MAX_SELECTORS} selectors or values of one kind"
+            )
 
     @property
     def has_effect(self) -> bool:

@@ -235,7 +235,7 @@ class Visitor:
                     await self.send_probe(target, is_rendered=parsed is not None and parsed.version.is_rendered)
             visit = decide_with(knowledge=self.knowledge, comparison=comparison)
         if is_shell:
-            visit = replace(visit, sample=None)
+            visit = replace(visit, sample=None, values=())
         self.knowledge = replace(
             self.knowledge,
             mask=visit.mask or self.knowledge.mask,

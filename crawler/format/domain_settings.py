@@ -97,7 +97,8 @@ def format_rule(rule: PageRule) -> str:
         f"{rule.weight:g} times as important" if rule.weight is not None else "",
         "never revisited" if rule.once else "",
         f"at most {format_count(rule.max_pages, 'page')}" if rule.max_pages is not None else "",
-        f"compared: {format_view(rule.view)}" if rule.view else "",
+        f"compared: {format_view(rule.view)}" if rule.view.is_partial else "",
+        f"values: {', '.join(rule.view.values)}" if rule.view.values else "",
         f"rendered: {rule.render}" if rule.render is not None else "",
     ]
     return f"{rule.pattern}: {', '.join(filter(None, parts))}"

@@ -63,7 +63,7 @@ def format_exclusion(url: Url, scope: Scope, robots: bytes | None, *, agent: str
 INBOX_REASONS = {
     InboxKind.SEED: "it was requested",
     InboxKind.REFRESH: "it was requested",
-    InboxKind.REREAD: "its domain is recrawled in full because of changed settings",
+    InboxKind.REREAD: "it is fetched in full because of changed settings or rules",
     InboxKind.AUDIT: "it was drawn for an audit",
     InboxKind.SIGNAL: "a change signal for it was received",
     InboxKind.REPRICE: "its due time may change because of a new plan, settings or rules",

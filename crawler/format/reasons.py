@@ -5,6 +5,7 @@ from http import HTTPStatus
 from crawler.core.change.change import Change, Evidence, MaskReason
 from crawler.core.domain import LOGIN_FAILED, NO_CERTIFICATES, NO_SECRET
 from crawler.core.http.response import FailureReason, SoftError
+from crawler.core.page.values import ValueFinding, format_value
 from crawler.core.rendering.outcome import RenderChoice, RenderFailure
 from crawler.core.visit.state import BULK_REDIRECT, REDIRECT_TO_EXISTING
 
@@ -85,12 +86,28 @@ RENDERING_WORDS: dict[str, str] = {
     RenderFailure.NO_PAGE: "the browser produced no page",
     RenderFailure.ENDING: "stopped: the budget or the lease ended",
 }
+# Why a value has no number, or why it is uncertain; by ValueFinding.
+FINDING_WORDS: dict[str, str] = {
+    "": "",
+    ValueFinding.NOT_FOUND: "nothing on the page matches",
+    ValueFinding.NO_NUMBER: "what matches has no number",
+    ValueFinding.AMBIGUOUS: "the number can be read in two ways: add the decimal mark to the rule",
+    ValueFinding.TOO_LARGE: "the number is too large",
+    ValueFinding.OTHER_UNIT: "the page shows another unit",
+    ValueFinding.GONE: "the page is gone or has moved",
+    ValueFinding.SEVERAL: "several different numbers match; the first is used",
+}
 # The first words of stored reasons about access, and what users see instead.
 ACCESS_WORDS = {
     NO_SECRET: "the secret",
     LOGIN_FAILED: "its login failed:",
     NO_CERTIFICATES: "a certificate file cannot be read:",
 }
+
+
+def format_reading(number: float | None, unit: str, finding: str) -> str:
+    """Format a value that was read from a page: its number with the unit, or why it has none."""
+    return FINDING_WORDS[finding] if number is None else format_value(number, unit)
 
 
 def format_reason(reason: str) -> str:

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from crawler.core.alert.condition import Condition, becomes_true, find_number, get_decimal_mark, mask_text
+from crawler.core.alert.condition import Condition, ConditionKind, becomes_true, mask_text
 from crawler.core.change.mask import NoiseMask
 from crawler.core.domain import Domain
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Authority, Url, get_path_and_query, parse_pattern
+from crawler.core.page.numbers import find_number, get_decimal_mark
 from crawler.core.page.selectors import View
 from crawler.core.page_rules import PageRule, PageRules
 from crawler.engine.parsing.parser_pool import DomainParser, ParserPool
@@ -44,10 +45,17 @@ class ConditionChecker:
     parsers: ParserPool
     _domains: dict[str, tuple[Domain, NoiseMask] | None] = field(default_factory=dict)
 
-    async def check_condition(self, options: SubscriptionOptions, item: FeedItem) -> dict[str, Any] | None:
-        """Return the details of the condition that a change has fulfilled; None if it has not."""
+    async def check_condition(
+        self, options: SubscriptionOptions, item: FeedItem, *, since: datetime
+    ) -> dict[str, Any] | None:
+        """Return the details of the condition that a change has fulfilled; None if it has not.
+
+        since: when the subscription was added; the number that a value had then counts as notified.
+        """
         condition = options.condition
         domain_and_mask = await self._find_domain(item.domain)
+        if condition is not None and options.value_name and domain_and_mask is not None:
+            return await self._check_value(condition, item, domain_and_mask[0], since=since)
         if condition is None or domain_and_mask is None or item.change not in STATE_KINDS:
             return None
         domain, mask = domain_and_mask
@@ -69,6 +77,29 @@ class ConditionChecker:
         if not becomes_true(condition, was, now, mark=mark):
             return None
         return _describe_fulfilled(condition, was, now, mark=mark)
+
+    async def _check_value(
+        self, condition: Condition, item: FeedItem, domain: Domain, *, since: datetime
+    ) -> dict[str, Any] | None:
+        """Return the details of a condition on a value that its last change has fulfilled; None if it has not."""
+        value = item.value or {}
+        was, now = value.get("was"), value.get("now")
+        if now is None:
+            return None
+        if condition.kind is ConditionKind.DIFFERS:
+            numbers = await report.list_numbers(self.db, domain, item.url, value["name"], since=since, at=item.at)
+            was = condition.find_reference(numbers[:-1])
+            is_fulfilled = was is not None and condition.find_reference((was, now)) != was
+        else:
+            is_fulfilled = condition.holds_for(now) and not condition.holds_for(was)
+        details = {
+            "kind": condition.kind.value,
+            "text": value["name"],
+            "bound": condition.bound,
+            "was": was,
+            "now": now,
+        }
+        return details if is_fulfilled else None
 
     async def _find_domain(self, name: str) -> tuple[Domain, NoiseMask] | None:
         if name not in self._domains:
@@ -93,7 +124,8 @@ async def queue_notifications(
             domain_id=options.domain_id, tag=options.tag, kinds=options.kinds, after=position, until=until
         )
         items = await report.read_feed(checker.db, change_filter, max_count=BATCH_SIZE, with_blocks=True)
-        built = [await _build_notification(options, item, checker, now=now) for item in items]
+        since = subscription.created_at
+        built = [await _build_notification(options, item, checker, since=since, now=now) for item in items]
         notifications = [each for each in built if each is not None]
         if not await put_notifications(checker.db, subscription.id, notifications, after=position, until=until):
             return queued  # another process has read this part
@@ -102,12 +134,12 @@ async def queue_notifications(
 
 
 async def _build_notification(
-    options: SubscriptionOptions, item: FeedItem, checker: ConditionChecker, *, now: datetime
+    options: SubscriptionOptions, item: FeedItem, checker: ConditionChecker, *, since: datetime, now: datetime
 ) -> ChangeNotification | None:
     """Return the notification of a change; None if the subscription does not match."""
     if not _is_selected(options, item):
         return None
-    fulfilled = await checker.check_condition(options, item) if options.condition is not None else None
+    fulfilled = await checker.check_condition(options, item, since=since) if options.condition is not None else None
     if options.condition is not None and fulfilled is None:
         return None
     release = options.delivery_times.compute_release(item.at)
@@ -119,10 +151,15 @@ async def _build_notification(
 def _is_selected(options: SubscriptionOptions, item: FeedItem) -> bool:
     """Return whether the filters of a subscription select a change, apart from its domain, kinds and condition.
 
-    The failure of a whole domain concerns all its pages, so it is selected whatever the pages.
+    The failure of a whole domain concerns all its pages, so it is selected whatever the pages. The first number of a
+    value is no news, but it can fulfill a condition.
     """
     if item.is_about_domain:
         return True
+    if item.value is not None:
+        is_first = item.value["was"] is None
+        if options.value_name not in {"", item.value["name"]} or (is_first and options.condition is None):
+            return False
     if options.pattern and not parse_pattern(options.pattern).search(get_path_and_query(item.url)):
         return False
     is_small = (

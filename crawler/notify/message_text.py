@@ -9,7 +9,9 @@ from urllib.parse import urlencode
 from crawler.core.alert.condition import ConditionKind
 from crawler.core.change.word_diff import WordRun, diff_words, format_runs, shorten_runs
 from crawler.core.page.block import BlockKind
+from crawler.core.page.values import format_value
 from crawler.format.reasons import format_reason
+from crawler.format.values import format_share
 from crawler.store.report import EventKind
 
 Content = Mapping[str, Any]  # a change, as returned by payload.build_content
@@ -33,6 +35,7 @@ KIND_PHRASES = {
     EventKind.HINT: ("Change signal", "reported as changed"),
     EventKind.FAILING: ("Failing", "failing"),
     EventKind.RECOVERED: ("Recovered", "recovered"),
+    EventKind.VALUE: ("Value changed", "value changes"),
 }
 # The forms that chat services read as mentions or as links with another text; crawled text must produce neither.
 # Sources: docs.slack.dev, "Formatting text for app surfaces"; docs.mattermost.com, "Mention people"; the message
@@ -86,7 +89,7 @@ def describe_change(change: Content) -> str:
     """Return the kind of a change in a few words."""
     condition = change.get("condition")
     if condition:
-        return _describe_condition(condition)
+        return _describe_condition(condition, unit=(change.get("value") or {}).get("unit", ""))
     phrase = KIND_PHRASES[EventKind(change["change"])][0]
     return f"Domain {phrase.lower()}" if is_about_domain(change) else phrase
 
@@ -138,15 +141,19 @@ def _format_lines(change: Content, *, origin: str | None) -> Iterator[str]:
         yield f"Versions: {build_change_history_url(change, origin)}"
 
 
-def _describe_condition(fulfilled: Mapping[str, Any]) -> str:
+def _describe_condition(fulfilled: Mapping[str, Any], *, unit: str = "") -> str:
+    """Return the condition that a change has fulfilled. unit: of the value that it is about, if any."""
     text, bound = make_printable(str(fulfilled["text"])), fulfilled["bound"]
-    previous = f" (it was {fulfilled['was']:g})" if fulfilled["was"] is not None else ""
+    was, now = (None if fulfilled[side] is None else format_value(fulfilled[side], unit) for side in ("was", "now"))
+    previous, name = f" (it was {was})" if was is not None else "", f"{text} " if text else ""
     match ConditionKind(fulfilled["kind"]):
         case ConditionKind.APPEARS:
             return f'"{text}" appeared'
         case ConditionKind.DISAPPEARS:
             return f'"{text}" disappeared'
         case ConditionKind.BELOW:
-            return f"{fulfilled['now']:g}, below {bound:g}{previous}"
+            return f"{name}{now}, below {bound:.15g}{previous}"
         case ConditionKind.ABOVE:
-            return f"{fulfilled['now']:g}, above {bound:g}{previous}"
+            return f"{name}{now}, above {bound:.15g}{previous}"
+        case ConditionKind.DIFFERS:
+            return f"{name}{now}, by {format_share(bound)} or more{previous}"

@@ -15,7 +15,7 @@ from crawler.store.report import FeedItem
 ENVELOPE_BYTES = 1024  # reserved for the parts of a message besides its changes
 FIELDS = (  # of a change, in this order
     *("position", "domain", "at", "url", "change", "version", "title", "distance_bits", "magnitude", "importance"),
-    *("parts", "blocks", "pages", "source", "reason", "moved_to"),
+    *("parts", "blocks", "pages", "source", "reason", "moved_to", "value"),
 )
 
 

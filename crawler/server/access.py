@@ -1,11 +1,13 @@
 """Login links, session authentication and CSRF protection of the web UI; the key is a file in RECRAWL_HOME.
 
+Whoever has no name logs in with a login link, and may do everything. Users have sessions in the database.
+
 A login link works once and is exchanged for a session cookie. Pages of other sites can make the user's browser send
 requests to this server, so it checks the Host and Origin headers, and every form carries its session's CSRF token.
 """
 
 import hmac
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
 from starlette.datastructures import Headers
@@ -13,12 +15,18 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crawler.app.running import serving
-from crawler.app.running.serving import FEED_PATH, LOGIN_PATH, LOGIN_PURPOSE, PROOF_PATH, Signer
+from crawler.app.running.serving import FEED_PATH, INVITATION_PATH, LOGIN_PATH, LOGIN_PURPOSE, PROOF_PATH, Signer
+from crawler.errors import CrawlerError
 from crawler.server.api import is_api_path
+from crawler.server.identity import Identity
 
 CODE_LIFETIME = timedelta(hours=12)  # a login link expires after this
 SESSION_LIFETIME = timedelta(days=30)
-OPEN_PATHS = (LOGIN_PATH, "/style.css", FEED_PATH)  # paths that need no session; a feed checks its own token
+LOGIN_FORM_PATH = "/login"
+STYLE_PATH = "/style.css"
+# Paths that need no session. A feed checks its own token.
+OPEN_PATHS = (LOGIN_PATH, LOGIN_FORM_PATH, INVITATION_PATH, STYLE_PATH, FEED_PATH)
+MAX_ENDED_SESSIONS = 10_000  # that are remembered
 NO_STORE = {"cache-control": "no-store"}
 
 # Only the style sheet and images of this server are loaded: texts of crawled pages can never run as scripts.
@@ -48,6 +56,7 @@ class Authenticator:
         self.addresses = addresses
         self._hosts = {address.partition("://")[2] for address in addresses}
         self._used_codes: set[str] = set()
+        self._ended: dict[str, None] = {}
         self._port = port if port is not None else int(addresses[0].rpartition(":")[2])
         # Browsers store cookies by host name without port: two servers on one machine need different names.
         self.cookie = f"recrawl_{self._port}"
@@ -62,9 +71,15 @@ class Authenticator:
         return self._signer.create_token("session", at)
 
     def is_valid_session(self, session: str, *, at: datetime) -> bool:
-        """Return whether a session is valid and not expired."""
+        """Return whether a session of a login link is valid and not expired."""
         created_at = self._signer.read_token_time("session", session)
-        return created_at is not None and at - created_at <= SESSION_LIFETIME
+        return created_at is not None and at - created_at <= SESSION_LIFETIME and session not in self._ended
+
+    def end_session(self, session: str) -> None:
+        """End a session of a login link, until this server ends."""
+        self._ended[session] = None
+        if len(self._ended) > MAX_ENDED_SESSIONS:
+            del self._ended[next(iter(self._ended))]
 
     def compute_csrf_token(self, session: str) -> str:
         """Return the CSRF token of a session, which its forms carry."""
@@ -92,12 +107,17 @@ class Authenticator:
 
 
 def require_authentication(
-    app: ASGIApp, authenticator: Authenticator, *, now: Callable[[], datetime], unauthenticated_app: ASGIApp
+    app: ASGIApp,
+    authenticator: Authenticator,
+    *,
+    identify: Callable[[Scope], Awaitable[Identity | None]],
+    unauthenticated_app: ASGIApp,
 ) -> ASGIApp:
     """Return the application with authentication; every response has the security headers of this module.
 
-    app: finds the user's session, or an empty string, in scope["session"].
-    unauthenticated_app: handles requests that need a session and have none.
+    app: finds the sender in scope["identity"], and the session, or an empty string, in scope["session"].
+    identify: returns who sends a request; None if it is unknown.
+    unauthenticated_app: handles requests that need a session and have none; scope["problem"] is an error of `identify`.
     """
 
     async def check_request(scope: Scope, receive: Receive, send: Send) -> None:
@@ -121,16 +141,22 @@ def require_authentication(
             proof = authenticator.compute_proof(scope["path"].removeprefix(f"{PROOF_PATH}/"))
             await PlainTextResponse(proof, headers=NO_STORE)(scope, receive, send_with_headers)
             return
-        session = _read_cookie(scope, authenticator.cookie)
-        scope["session"] = session if authenticator.is_valid_session(session, at=now()) else ""
         # The API accepts tokens, which no browser sends automatically, and never a session.
-        is_open = bool(scope["session"]) or scope["path"] in OPEN_PATHS or is_api_path(scope["path"])
+        is_public = is_api_path(scope["path"]) or scope["path"] == STYLE_PATH
+        try:
+            identity = None if is_public else await identify(scope)
+        except CrawlerError as error:
+            await unauthenticated_app({**scope, "problem": error}, receive, send_with_headers)
+            return
+        scope["identity"], scope["session"] = identity, identity.session if identity is not None else ""
+        is_open = identity is not None or is_public or scope["path"] in OPEN_PATHS
         await (app if is_open else unauthenticated_app)(scope, receive, send_with_headers)
 
     return check_request
 
 
-def _read_cookie(scope: Scope, name: str) -> str:
+def read_cookie(scope: Scope, name: str) -> str:
+    """Return the value of a cookie, or an empty string."""
     pairs = ";".join(Headers(scope=scope).getlist("cookie")).split(";")
     cookies = (pair.strip().partition("=") for pair in pairs)
     return next((value for key, _, value in cookies if key == name), "")

@@ -10,15 +10,21 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from crawler.app.action_log import record_action
+from crawler.app.actor import acting_as
 from crawler.app.delivery.feeds import FEED_PATH
 from crawler.app.running.serving import LOGIN_PATH, trim_memory
-from crawler.errors import BadInput, CrawlerError, StoreUnavailable
+from crawler.errors import BadInput, CrawlerError, NotAllowed, StoreUnavailable
 from crawler.server.access import SESSION_LIFETIME, require_authentication
 from crawler.server.api import API_PATH, ApiOnDemand
+from crawler.server.identity import Identity, build_link_identity
+from crawler.server.needs import get_need
 from crawler.server.ui import (
     actions,
+    admin_pages,
     change_pages,
     domain_pages,
+    login_pages,
     notification_pages,
     overview_pages,
     render,
@@ -29,7 +35,6 @@ from crawler.server.ui.templating import read_style
 from crawler.server.ui.web import PageHandler, PageServer, build_action_handler, redirect, respond_html
 
 UNEXPECTED_ERROR = "An unexpected error occurred. The log has the details; recrawl db check looks for damaged data."
-LOGIN_HINT = "Run recrawl serve, recrawl up or recrawl ui and open the login link that it prints. Each link works once."
 
 ErrorHandler = Callable[[Request, Exception], Any]
 
@@ -40,11 +45,14 @@ PAGES = {
     "/changes": change_pages.show_changes,
     "/page": url_pages.show_page,
     "/blocks": url_pages.show_blocks,
+    "/values": url_pages.show_value_form,
     "/search": overview_pages.show_search,
     "/system": overview_pages.show_system,
     FEED_PATH: change_pages.show_feed,
     **notification_pages.PAGES,
     **tag_pages.PAGES,
+    **login_pages.PAGES,
+    **admin_pages.PAGES,
 }
 FORMS = {
     "/try": url_pages.try_url,
@@ -53,20 +61,26 @@ FORMS = {
     "/rules/new": domain_pages.add_rule,
     **notification_pages.FORMS,
     **tag_pages.FORMS,
+    **login_pages.FORMS,
 }
 
 
 def build_application(server: PageServer) -> ASGIApp:
     """Return the application of the web UI and API, with authentication."""
-    pages = {path: partial(handler, server) for path, handler in PAGES.items()}
-    pages |= {LOGIN_PATH: partial(log_in, server)}
+    acts = actions.FORMS | notification_pages.ACTIONS | tag_pages.ACTIONS | admin_pages.ACTIONS
+    pages: dict[str, PageHandler] = {path: partial(handler, server) for path, handler in PAGES.items()}
     forms: dict[str, PageHandler] = {path: partial(handler, server) for path, handler in FORMS.items()}
-    all_actions = actions.FORMS | notification_pages.ACTIONS | tag_pages.ACTIONS
-    forms |= {path: build_action_handler(server, act) for path, act in all_actions.items()}
+    forms |= {path: build_action_handler(server, act) for path, act in acts.items()}
+    for each in (pages, forms):
+        each.update({path: partial(check_permission, handler) for path, handler in each.items()})
+    pages |= {path: partial(handler, server) for path, handler in login_pages.OPEN_PAGES.items()}
+    pages |= {LOGIN_PATH: partial(log_in, server)}
+    forms |= {path: partial(handler, server) for path, handler in login_pages.OPEN_FORMS.items()}
     api = ApiOnDemand(server.db, server.home_folder, now=server.now, request_index=server.index.request_sync)
     handlers: dict[Any, Any] = {
         BadInput: build_error_handler(server, "Invalid request", 400),
         StoreUnavailable: build_error_handler(server, "The database is not available", 503),
+        NotAllowed: build_error_handler(server, "Your role does not allow this", 403),
         CrawlerError: build_error_handler(server, "The page cannot be shown", 500),
         Exception: build_error_handler(server, "The page cannot be shown", 500, UNEXPECTED_ERROR),
         403: _reject_foreign_form,
@@ -86,7 +100,25 @@ def build_application(server: PageServer) -> ASGIApp:
         await starlette_app(scope, receive, send)
         trim_memory()  # after each response, because the next request may be days away
 
-    return require_authentication(respond, server.authenticator, now=server.now, unauthenticated_app=_ask_for_login)
+    return require_authentication(
+        respond,
+        server.authenticator,
+        identify=server.identify,
+        unauthenticated_app=partial(_ask_for_login, server),
+    )
+
+
+async def check_permission(handler: PageHandler, request: Request) -> Response:
+    """Handle a request as its sender. Raises NotAllowed if the role of the sender does not include what it needs."""
+    identity: Identity | None = request.scope["identity"]
+    if identity is None:  # only a feed, which checks its own token
+        return await handler(request)
+    need = get_need(request.url.path, "POST" if request.method == "POST" else "GET")
+    if need not in identity.actor.permissions:
+        message = f"The role {identity.role} does not include the permission to {need}: ask an administrator."
+        raise NotAllowed(message)
+    with acting_as(identity.actor):
+        return await handler(request)
 
 
 async def log_in(server: PageServer, request: Request) -> Response:
@@ -94,9 +126,11 @@ async def log_in(server: PageServer, request: Request) -> Response:
     session = server.authenticator.exchange_code(request.query_params.get("code", ""), at=server.now())
     if session is None and not request.scope["session"]:
         title = "This login link was already used or has expired"
-        return respond_html(render.render_problem_page(title, LOGIN_HINT), 403)
+        return respond_html(render.render_problem_page(title, login_pages.LOGIN_HINT), 403)
     response = redirect("/")
     if session is not None:
+        identity = build_link_identity(session, address=server.trust.find_address(request.scope))
+        await record_action(server.db, "log in", {}, actor=identity.actor)
         age = int(SESSION_LIFETIME.total_seconds())
         response.set_cookie(server.authenticator.cookie, session, max_age=age, httponly=True, samesite="strict")
     return response
@@ -116,8 +150,17 @@ async def _serve_style(_request: Request) -> Response:
     return Response(read_style(), media_type="text/css", headers={"cache-control": "private, max-age=3600"})
 
 
-async def _ask_for_login(scope: Scope, receive: Receive, send: Send) -> None:
-    await respond_html(render.render_problem_page("You are not logged in", LOGIN_HINT), 401)(scope, receive, send)
+async def _ask_for_login(server: PageServer, scope: Scope, receive: Receive, send: Send) -> None:
+    problem = scope.get("problem")
+    try:
+        if problem is not None:
+            raise problem
+        response = await login_pages.ask_for_login(server, Request(scope))
+    except NotAllowed as error:
+        response = respond_html(render.render_problem_page("You have no access", str(error)), 403)
+    except CrawlerError as error:
+        response = respond_html(render.render_problem_page("The database is not available", str(error)), 503)
+    await response(scope, receive, send)
 
 
 async def _reject_foreign_form(_request: Request, _error: Exception) -> Response:

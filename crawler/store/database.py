@@ -231,7 +231,7 @@ PREFER_KEY_LOOKUPS = """
     SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
            set_config('enable_mergejoin', 'off', true), set_config('synchronous_commit', 'off', true)
 """
-# For transactions that run the same statements again and again with other keys. Planning them again each time took a
+# For transactions that run the same statements again and again with other keys. Planning them each time took a
 # sixth of the time; a plan is good for all keys.
 REUSE_KEY_LOOKUPS = f"{PREFER_KEY_LOOKUPS}, set_config('plan_cache_mode', 'force_generic_plan', true)"
 # Without it, Postgres compares every key of a sample with every other one while it has no statistics of the tables.

@@ -42,8 +42,10 @@ DOMAIN_COLUMNS = f"""
 """  # noqa: S608  only our own columns are inserted
 RULE_COLUMNS = """
     domain_id int8, no int2, pattern text, min_interval_s float8, max_interval_s float8, weight float8, once bool,
-    max_pages int4, pages int8, ignore text[], watch text[], ignore_text text[], render text
+    max_pages int4, pages int8, ignore text[], watch text[], ignore_text text[],
+    tracked_values text[], render text
 """
+VIEW_COLUMNS = ("ignore", "watch", "ignore_text", "tracked_values")
 DELETE_RULES = "DELETE FROM rule WHERE domain_id = %s RETURNING pattern, max_pages, pages"
 ROBOTS_COLUMNS = list(RobotsCopy.__struct_fields__)
 INSERT_ROBOTS = f"""
@@ -129,7 +131,7 @@ def _build_rule(row: dict[str, Any]) -> PageRule:
         min_interval=_decode_span(row["min_interval_s"]),
         max_interval=_decode_span(row["max_interval_s"]),
         weight=None if row["weight"] is None else float(row["weight"]),  # JSON turns 1.0 into 1
-        view=View(tuple(row["ignore"]), tuple(row["watch"]), tuple(row["ignore_text"])),
+        view=View(*(tuple(row[name]) for name in VIEW_COLUMNS)),
         pattern=row["pattern"],
         once=row["once"],
         max_pages=row["max_pages"],
@@ -182,7 +184,8 @@ async def _count_pages_by_rule(connection: Connection, domain_id: int, rules: Se
 def _build_rule_row(domain_id: int, no: int, rule: PageRule, pages: dict[str, int]) -> tuple[object, ...]:
     counted = pages.get(rule.pattern, 0) if rule.max_pages is not None else 0
     spans = (each if each is None else each.total_seconds() for each in (rule.min_interval, rule.max_interval))
-    texts = map(list, (rule.view.ignore, rule.view.watch, rule.view.ignore_text))
+    view = rule.view
+    texts = map(list, (view.ignore, view.watch, view.ignore_text, view.values))
     return (domain_id, no, rule.pattern, *spans, rule.weight, rule.once, rule.max_pages, counted, *texts, rule.render)
 
 

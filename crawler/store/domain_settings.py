@@ -1,6 +1,6 @@
 """Changes of the settings of domains. The row in table domain has the values in force, whatever they come from."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -13,6 +13,8 @@ from crawler.core.domain_settings import (
     has_same_reading,
     has_same_weighing,
 )
+from crawler.core.http.urls import get_literal_prefix
+from crawler.core.page_rules import PageRule
 from crawler.core.tags import LayeredSettings, list_own_values
 from crawler.errors import BadInput, NotFound
 from crawler.store.database import Connection, Database
@@ -119,6 +121,9 @@ async def _request_updates(connection: Connection, domain: Domain, after: Domain
         await post_to_inbox(connection, domain.id, "seed", {"urls": new_seeds}, at=at)
     if not has_same_reading(before, after):
         await post_to_inbox(connection, domain.id, "refresh", {"prefix": domain.root, "full": True}, at=at)
+    for prefix in _list_prefixes_to_read(before.rules, after.rules):
+        url = domain.root.removesuffix("/") + prefix
+        await post_to_inbox(connection, domain.id, "refresh", {"prefix": url, "full": True}, at=at)
     if before.ordering != after.ordering:
         keeps_places = before.ordering.order is after.ordering.order
         await post_to_inbox(connection, domain.id, "reorder", {"keeps_places": keeps_places}, at=at)
@@ -128,6 +133,13 @@ async def _request_updates(connection: Connection, domain: Domain, after: Domain
     # A row in the inbox keeps the domain awake until it is applied.
     if len(limits) > 1 or not has_same_weighing(before, after):
         await post_reprice(connection, domain.id, at=at)
+
+
+def _list_prefixes_to_read(before: Sequence[PageRule], after: Sequence[PageRule]) -> list[str]:
+    """Return the paths of pages that must be fetched in full, because a rule reads new values from them."""
+    known = {(rule.pattern, text) for rule in before for text in rule.view.values}
+    changed = [rule for rule in after if {(rule.pattern, text) for text in rule.view.values} - known]
+    return list(dict.fromkeys(get_literal_prefix(rule.pattern) for rule in changed))
 
 
 def merge_layers(layers: LayeredSettings) -> DomainSettings:

@@ -125,7 +125,7 @@ KEEP_FORGOTTEN_POSITIONS = """
 # Tables whose rows `remove` deletes, because they have no foreign key to domain.
 DOMAIN_TABLES = (
     *("page", "frontier", "cash", "page_links", "snapshot", "content", "event", "visit", "visit_pack"),
-    *("page_fingerprint", "fingerprint_band", "announced"),
+    *("page_fingerprint", "fingerprint_band", "announced", "page_value"),
 )
 EXPIRE = """
     UPDATE domain_state

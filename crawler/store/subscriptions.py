@@ -84,6 +84,7 @@ class SubscriptionOptions(Struct, frozen=True):
     min_magnitude: the least magnitude of a change, 0 to 1; changes of unknown magnitude are notified, too.
     place: a selector of the part of the page to watch; empty for the whole page.
     condition: notify when it becomes true; None for every change.
+    value_name: notify only of values with this name, on which the condition then is; empty for all changes.
     digest, quiet: the times of digests and the quiet hours, as entered by the user.  zone: an IANA time zone.
     """
 
@@ -100,6 +101,7 @@ class SubscriptionOptions(Struct, frozen=True):
     min_magnitude: float | None = None
     place: str = ""
     condition: Condition | None = None
+    value_name: str = ""
     digest: str = ""
     quiet: str = ""
     zone: str = "UTC"

@@ -13,7 +13,8 @@ SELECT f.position,
        e.magnitude,
        e.blocks,
        e.source,
-       e.reason
+       e.reason,
+       e.value
   FROM feed f
   JOIN event e ON e.domain_id = f.domain_id AND e.number = f.number
   JOIN domain d ON d.id = f.domain_id;
@@ -30,7 +31,8 @@ COMMENT ON COLUMN report_change.change IS
     'added, changed, moved, gone, excluded (since then, by robots.txt or the scope) or restored; template: the site changed '
     'its boilerplate, reported once; deferred, resumed: unfetched pages like this one are deferred or resumed (crawler '
     'trap); hint: a change signal says that the page has changed, which no visit has checked yet; '
-    'failing: the last visits of the page failed, or with version 0, the whole domain is suspended; recovered: it responds again';
+    'failing: the last visits of the page failed, or with version 0, the whole domain is suspended; recovered: it responds again; '
+    'value: a value that a rule reads from the page differs, as in report_value';
 COMMENT ON COLUMN report_change.version IS
     'number of the newest version of the page after the change; 0 for template, deferred and resumed, and for '
     'failing and recovered of a whole domain';
@@ -46,5 +48,7 @@ COMMENT ON COLUMN report_change.magnitude IS
 COMMENT ON COLUMN report_change.blocks IS
     'the first 50 blocks that changed, as [part, before, after]; null if the blocks were not compared';
 COMMENT ON COLUMN report_change.reason IS 'for failing, why the last visit failed; otherwise null';
+COMMENT ON COLUMN report_change.value IS
+    'for a value: its name and unit, and the numbers before (was) and after (now); otherwise null';
 COMMENT ON COLUMN report_change.source IS
     'for a hint, its source: feed, push, or the name given with the hint; otherwise null';

@@ -45,6 +45,7 @@ def test_rules_are_listed_as_json(ruled: Recrawl) -> None:
         "ignore": [],
         "watch": [],
         "ignore_text": [],
+        "values": [],
         "render": None,
     }
     assert made.json == {"domain": "a.test", "rules": [rule | {"pages": 0}]}

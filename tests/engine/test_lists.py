@@ -238,7 +238,8 @@ async def test_lists_keep_to_the_limits_of_the_domain(db: Database) -> None:
     async with scripted(db, {"/": HOME, "/ships": SHIPS}) as (site, domain):
         site.pages["/robots.txt"] = robots(f"{domain.root}maps.xml")
         site.pages["/maps.xml"] = sitemap(*(f"/page/{n}" for n in range(3000)))
-        await rows(db, "UPDATE domain SET max_pages = 1500 WHERE id = %s RETURNING 1", domain.id)
+        stored = "max_pages = 1500, own_settings = array_append(own_settings, 'max_pages')"
+        await rows(db, f"UPDATE domain SET {stored} WHERE id = %s RETURNING 1", domain.id)
         await site.crawl(db, at=START, pages=2)
         assert await rows(db, "SELECT count(*) FROM page") == [(1500,)]
         await holds(db)
@@ -247,7 +248,8 @@ async def test_lists_keep_to_the_limits_of_the_domain(db: Database) -> None:
 @pytest.mark.parametrize(("setting", "pattern"), [("include", "/light"), ("exclude", "/maps")])
 async def test_include_says_nothing_of_lists_and_exclude_does(db: Database, setting: str, pattern: str) -> None:
     async with scripted(db, {"/": HOME, "/light": LIGHT, "/maps.xml": sitemap("/light")}) as (site, domain):
-        await rows(db, f"UPDATE domain SET {setting} = %s WHERE id = %s RETURNING 1", [pattern], domain.id)
+        stored = f"{setting} = %s, own_settings = array_append(own_settings, '{setting}')"
+        await rows(db, f"UPDATE domain SET {stored} WHERE id = %s RETURNING 1", [pattern], domain.id)
         site.pages["/robots.txt"] = robots(f"{domain.root}maps.xml")
         await site.crawl(db, at=START)
         asked = {path for path, _ in site.asked}

@@ -185,7 +185,8 @@ async def test_a_pattern_that_was_stored_before_it_was_refused_holds_up_its_own_
 
     async with site(answer) as (url, asked), site(answer) as (other, _):
         domain, well = await register(db, url), await register(db, other)
-        await rows(db, "UPDATE domain SET exclude = ARRAY['re:(?=/private)'] WHERE id = %s RETURNING 1", domain.id)
+        stored = "exclude = ARRAY['re:(?=/private)'], own_settings = array_append(own_settings, 'exclude')"
+        await rows(db, f"UPDATE domain SET {stored} WHERE id = %s RETURNING 1", domain.id)
         result = await crawl(db, at=START)
         held = result.suspensions[domain.authority]
 

@@ -22,7 +22,7 @@ from crawler.settings import Settings
 from tests.commands import RECRAWL, Recrawl, Site, environ
 from tests.patience import PATIENCE_S
 
-HOST_AND_PORT = re.compile(r"http://[^/?]+")
+HOST_AND_PORT = re.compile(r"https?://[^/?]+")
 CSRF_TOKEN = re.compile(r'name="csrf_token" value="([0-9a-f]*)"')
 
 
@@ -91,6 +91,13 @@ class Visitor:
             self.cookie = seen.headers["set-cookie"].partition(";")[0]
         return seen
 
+    def log_in_as(self, name: str, password: str, **headers: str) -> Seen:
+        """Log in with a name and a password."""
+        seen = self.post("/login", {"name": name, "password": password}, **headers)
+        if "set-cookie" in seen.headers:
+            self.cookie = seen.headers["set-cookie"].partition(";")[0]
+        return seen
+
     def send(self, path: str, **form: str) -> Seen:
         """Submit a form with the CSRF token and return the page that it redirects to."""
         seen = self.post(path, {"csrf_token": self.find_csrf_token(), **form})
@@ -99,7 +106,7 @@ class Visitor:
     def find_csrf_token(self) -> str:
         """Return the CSRF token of this session."""
         if self.cookie not in self.csrf_tokens:
-            found = CSRF_TOKEN.search(self.get("/domains").text)
+            found = CSRF_TOKEN.search(self.get("/account").text)
             assert found is not None
             self.csrf_tokens[self.cookie] = found[1]
         return self.csrf_tokens[self.cookie]
@@ -118,9 +125,9 @@ def _children(pid: int) -> Iterator[int]:
 
 
 @contextmanager
-def served(database_url: str, home: Path, *, prefect_url: str | None = None) -> Iterator[Visitor]:
-    """Serve the web UI of this database from a thread to a client that is not logged in."""
-    settings = Settings(home=home, database_url=SecretStr(database_url), PREFECT_API_URL=prefect_url)
+def served(database_url: str, home: Path, **more: object) -> Iterator[Visitor]:
+    """Serve the web UI of this database from a thread to a client that is not logged in. more: settings."""
+    settings = Settings(home=home, database_url=SecretStr(database_url), **{"PREFECT_API_URL": None, **more})
 
     @asynccontextmanager
     async def serve() -> AsyncIterator[Visitor]:

@@ -206,6 +206,43 @@ def test_pages_are_found_selected_and_searched(crawled: Site, page: Page, run_re
     expect(page.get_by_role("heading", level=1)).to_contain_text("/two")
 
 
+def test_price_is_tracked_and_notified_below_forty(site: Site, page: Page, run_recrawl: Recrawl) -> None:
+    site.page("/", "/kettle", text="The shop by the river opens at nine and sells kettles to whoever asks.")
+    kettle = "It boils a liter of water in two minutes, whistles when it is done, and keeps the water hot for an hour."
+    site.page("/kettle", "/", text=f"{kettle}</p><p class=price>44.90 EUR")
+    assert run_recrawl("crawl", site.url, "--allow-private").code == 0
+    page.goto(f"{page.url}page?url={site.url}kettle")
+
+    page.get_by_role("link", name="Track a value").click()
+    check_usable(page, "value-form")
+    page.get_by_label("Source").fill(".price")
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_role("status")).to_contain_text("The stored version of the page has: 44.90 EUR")
+    check_usable(page, "value-preview")
+    page.get_by_role("button", name="Track this value").click()
+    expect(page.get_by_role("status")).to_contain_text("The value price is read from now on")
+    assert run_recrawl("crawl", site.name).code == 0
+
+    page.reload()
+    page.get_by_role("link", name="Notify me").click()
+    with hooking() as hook:
+        page.get_by_label("Target").fill(hook.url)
+        page.get_by_label("Private addresses").select_option("yes")
+        page.get_by_label("Text or number").fill("40")
+        page.get_by_role("button", name="Add this subscription").click()
+        expect(page.get_by_role("status")).to_contain_text(f"changes of {site.url}kettle: when price is below 40")
+        for price in ("39.90", "39.50"):
+            site.page("/kettle", "/", text=f"{kettle}</p><p class=price>{price} EUR")
+            assert run_recrawl("refresh", site.name).code == 0
+            run_recrawl("crawl", site.name)
+        assert [each["changes"][0]["value"]["now"] for each in hook.got] == [39.9]
+    page.goto(f"{page.url.partition('/notifications')[0]}/page?url={site.url}kettle")
+    expect(page.get_by_text("39.50 EUR since")).to_contain_text("before that 39.90 EUR")
+    check_usable(page, "value")
+    page.get_by_text("3 readings as a table").click()
+    expect(page.get_by_role("group", name="Readings of price").locator("tbody tr")).to_have_count(3)
+
+
 @pytest.mark.soak
 def test_large_domain_is_shown_as_being_counted(crawled: Site, page: Page, database_url: str) -> None:
     with psycopg.connect(database_url) as blocker:
@@ -312,3 +349,53 @@ def test_subscription_is_added_tested_and_its_dead_letter_sent_again(
         page.get_by_text("Remove this subscription").click()
         page.get_by_role("button", name="Remove the subscription").click()
         expect(page.get_by_text("No subscriptions yet")).to_be_visible()
+
+
+def test_administrator_gives_a_colleague_read_only_access(crawled: Site, page: Page, anonymous: Visitor) -> None:
+    page.get_by_role("link", name="System", exact=True).click()
+    page.get_by_role("link", name="Users", exact=True).click()
+    check_usable(page, "users-empty")
+    page.get_by_label("Name or email address").fill("alice@example.com")
+    page.get_by_role("button", name="Add user").click()
+    message = page.get_by_role("status")
+    expect(message).to_contain_text("alice@example.com was added. This link is shown once")
+    check_usable(page, "users")
+    link = re.search(r"http://\S+", message.inner_text())
+    assert link is not None
+    page.get_by_role("link", name="Access tokens").click()
+    page.get_by_label("Name", exact=True).fill("nightly report")
+    page.get_by_role("button", name="Add token").click()
+    expect(page.get_by_role("status")).to_contain_text("It is shown once: recrawl_")
+    check_usable(page, "tokens")
+    page.get_by_role("link", name="Log of actions").click()
+    expect(page.get_by_role("group", name="Actions")).to_contain_text("add token")
+    check_usable(page, "actions")
+    page.get_by_label("Account of local").click()
+    check_usable(page, "account-menu")
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_role("heading", name="You are not logged in")).to_be_visible()
+    check_usable(page, "login")
+
+    page.goto(link[0])
+    check_usable(page, "invitation")
+    page.get_by_label("New password", exact=True).fill("a mill by the river")
+    page.get_by_label("New password again").fill("a mill by the river")
+    page.get_by_role("button", name="Set the password and log in").click()
+    page.get_by_role("link", name=crawled.name).first.click()
+    expect(page.get_by_role("heading", name=crawled.name)).to_be_visible()
+    expect(page.get_by_role("button", name="Pause")).to_have_count(0)
+    page.get_by_role("link", name="Settings", exact=True).click()
+    expect(page.get_by_label("Budget per day")).to_be_disabled()
+    expect(page.get_by_role("button", name="Save")).to_have_count(0)
+    check_usable(page, "settings-of-a-viewer")
+    page.get_by_label("Account of alice@example.com").click()
+    page.get_by_role("link", name="Your account").click()
+    check_usable(page, "account")
+    page.get_by_label("Account of alice@example.com").click()
+    page.get_by_role("button", name="Log out").click()
+
+    page.get_by_label("Name").fill("Alice@example.com")
+    page.get_by_label("Password").fill("a mill by the river")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", name="1 domain")).to_be_visible()
+    assert page.url.startswith(anonymous.address)

@@ -132,7 +132,7 @@ async def test_slow_response_is_not_cut_off(monkeypatch: pytest.MonkeyPatch) -> 
 def test_overview_does_not_wait_for_a_prefect_server_that_hangs(database_url: str, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as hanging:  # accepts connections and never responds
         url = f"http://127.0.0.1:{hanging.getsockname()[1]}/api"
-        with served(database_url, tmp_path, prefect_url=url) as visitor:
+        with served(database_url, tmp_path, PREFECT_API_URL=url) as visitor:
             visitor.log_in()
             started = time.monotonic()
             words = visitor.get("/").words

@@ -120,6 +120,7 @@ def test_crawled_text_is_escaped_on_every_page_and_in_files(
             visitor.get(f"/page?url={quote(url)}&from=1&to=2&view=sides"),
             visitor.get(f"/blocks?url={quote(url)}"),
             visitor.get(f"/blocks?url={quote(url)}&block=2&action=ignore_text&pattern=/"),
+            visitor.get(f"/values?url={quote(url)}&selector=p&unit={quote(SCRIPT[:12])}"),
             visitor.send("/try", url=url),
         ]
     for page in pages:
@@ -149,6 +150,9 @@ def test_parameters_and_form_fields_are_escaped(crawled: Site, visitor: Visitor)
             "/changes?domain=",
             "/changes?before=",
             "/blocks?url=",
+            "/values?url=",
+            *(f"/values?url={crawled.url}&{name}=" for name in ("selector", "selector=p&unit", "selector=p&pattern")),
+            "/notifications/edit?value_name=",
             "/enter?code=",
         ):
             page = visitor.get(f"{path}{quote(said)}")
@@ -156,7 +160,7 @@ def test_parameters_and_form_fields_are_escaped(crawled: Site, visitor: Visitor)
             safe(page.text, address=visitor.address)
         for form in (
             *("/domains/add", "/domains/import", "/domains/set", "/refresh", "/pages/act", "/changes/read"),
-            *("/rules/new", "/rules/add", "/rules/remove", "/try"),
+            *("/rules/new", "/rules/add", "/rules/remove", "/try", "/values/add", "/values/remove"),
         ):
             page = visitor.send(form, url=said, name=said, pattern=said, text=said, what=said, position=said)
             assert page.status in {200, 400}, (form, said)

@@ -41,8 +41,11 @@ PAGES = {
     "/changes": ("domain", "tag", "kind", "since", "before", "q"),
     "/page": ("url", "from", "to", "older", "view"),
     "/blocks": ("url", "block", "action", "text", "pattern"),
+    "/values": ("url", "selector", "name", "unit", "mark", "pattern"),
     "/feed.atom": ("domain", "prefix", "kind", "tag", "token"),
     "/enter": ("code",),
+    "/invitation": ("code",),
+    "/actions": ("by", "words", "since", "before"),
 }
 FORMS = {
     "/domains/add": ("url", "budget_per_day", "target_freshness", "max_age", "bytes_per_day"),
@@ -57,11 +60,17 @@ FORMS = {
     "/rules/new": ("name", *(field.name for field in RULE_FIELDS)),
     "/rules/add": ("url", "block", "action", "text", "pattern"),
     "/rules/remove": ("name", "pattern"),
+    "/values/add": ("url", "selector", "name", "unit", "mark", "pattern"),
+    "/values/remove": ("url", "name", "pattern"),
     "/try": ("url", "again"),
     "/domains/tag": ("domain", "tag", "action", "back"),
     "/tags/change": ("name", "tags", "was-tags", "back"),
     "/tags/set": ("name", "group", *BY_NAME),
     "/tags/remove": ("name",),
+    **{f"/users/{action}": ("name", "role") for action in ("add", "role", "invite", "disable", "enable", "remove")},
+    "/tokens/add": ("name", "scope", "days"),
+    "/tokens/revoke": ("name",),
+    "/account/password": ("current", "password", "again"),
 }
 
 

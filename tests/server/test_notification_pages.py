@@ -80,6 +80,7 @@ def test_rejected_form_keeps_what_was_typed_beside_the_reason(crawled: Site, vis
         "value": ("5", "A condition needs a text or a number"),
         "selector": (".price", "(--selector) needs one of"),
         "tag": ("none", "There is no tag none"),
+        "value_name": ("2nd price", "'2nd price' is not the name of a value"),
         "digest": ("hourly", "'hourly' is not a digest"),
         "quiet_hours": ("22", "not quiet hours"),
         "time_zone": ("Mars/Phobos", "'Mars/Phobos' is not a time zone"),

@@ -46,6 +46,15 @@ def test_logarithmic_axis_spaces_powers_of_ten_evenly() -> None:
     assert two - one == pytest.approx(three - two, abs=0.2)
 
 
+def test_steps_hold_each_value_until_the_next_one() -> None:
+    dots = (Dot(0, 44, label="44"), Dot(1, 39, label="39"), Dot(2, 39))
+    steps = Plot(title="T", summary="", x_label="", y_label="", lines=(Line("l", dots, stepped=True),), low=0.0)
+    svg = fromstring(render_plot(steps))
+    (path,) = (each.attrib["d"] for each in svg.iter("path") if each.attrib["d"].count("V"))
+    assert path.count("H") == 2
+    assert len(list(svg.iter("circle"))) == 2
+
+
 def test_crawled_text_is_escaped_in_a_plot() -> None:
     svg = render_plot(plot(Dot(1, 1, label='"><script>x</script>\x1b\x00', href='/page?url="><script>')))
     assert "<script" not in svg

@@ -29,7 +29,7 @@ STORE = Path(crawler.store.__file__).parent
 ROOMS = ("claim", "frontier", "record", "learned", "plan", "report", "retention")
 MODULES = ("domains.py", "domain_rows.py")
 # Tables of all domains together: small, and replicated to every shard in a distributed Postgres.
-SHARED = {"domain", "domain_alias", "address_slot", "ledger", "kind_prior", "alembic_version"} | {
+SHARED = {"domain", "domain_alias", "tag", "address_slot", "ledger", "kind_prior", "alembic_version"} | {
     *("feed", "feed_reader", "subscription", "notice", "message")
 }
 BY_DOMAIN = {name for name, table in metadata.tables.items() if "domain_id" in table.columns} - SHARED

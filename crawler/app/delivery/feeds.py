@@ -7,6 +7,7 @@ from hashlib import blake2b
 
 from msgspec.structs import replace
 
+from crawler.app.action_log import describe_action, recorded
 from crawler.app.changes import ChangesQuery, make_change_filter
 from crawler.app.database import AppDatabase
 from crawler.app.pages import resolve_page
@@ -80,6 +81,7 @@ async def _render(db: AppDatabase, where: ChangeFilter, scope: AtomScope, *, max
     return await asyncio.to_thread(render_atom_feed, items, scope, at=at)
 
 
+@recorded("add feed address")
 async def issue_feed(
     db: AppDatabase, what: str | None, *, kinds: str, name: str | None, tag: str | None = None, at: datetime
 ) -> IssuedFeed:
@@ -97,4 +99,17 @@ async def issue_feed(
     home = db.settings.home.resolve()
     origin = find_web_ui_origin(home)
     address: FeedAddress = addresses.ensure_address(home, name if name is not None else chosen.label, chosen, at=at)
+    describe_action(object=address.name, is_change=address.created_at == at)
     return IssuedFeed(address.name, (origin or list_own_origins(DEFAULT_PORT)[0]) + address.path, origin is not None)
+
+
+@recorded("revoke feed address")
+async def revoke_feed(db: AppDatabase, name: str) -> None:
+    """Revoke the address of this name. Raises BadInput if there is none."""
+    await asyncio.to_thread(addresses.revoke_address, db.settings.home.resolve(), name)
+
+
+@recorded("revoke all feed addresses")
+async def revoke_all_feeds(db: AppDatabase) -> int:
+    """Revoke all addresses; return their number."""
+    return await asyncio.to_thread(addresses.revoke_all_addresses, db.settings.home.resolve())

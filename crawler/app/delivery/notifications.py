@@ -2,7 +2,7 @@
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -11,6 +11,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from crawler.app.action_log import describe_action, format_names, recorded
+from crawler.app.actor import Permission, require_permission
 from crawler.app.database import AppDatabase
 from crawler.app.registration import get_domain, parse_prefix
 from crawler.app.settings import parse_share
@@ -21,10 +23,11 @@ from crawler.core.alert.timing import DeliveryTimes, parse_digest, parse_quiet_h
 from crawler.core.domain import Domain
 from crawler.core.http.credentials import SecretSource, parse_reference
 from crawler.core.http.urls import list_pattern_problems, parse_pattern
-from crawler.core.page.selectors import View
+from crawler.core.page.selectors import VALUE_NAME, View
 from crawler.engine.parsing.parser_pool import ParserPool
 from crawler.errors import BadInput, Conflict, NotFound, StoreUnavailable, find_failure, name_field
 from crawler.format.kinds import NEWS, parse_kinds
+from crawler.format.subscriptions import format_subscription
 from crawler.format.values import format_count
 from crawler.notify.delivery import deliver, keep_delivering
 from crawler.notify.delivery_stats import DeliveryStats
@@ -39,23 +42,14 @@ from crawler.runtime.secrets import build_secret_finder, explain_missing, read_v
 from crawler.runtime.web_ui import find_web_ui_origin
 from crawler.settings import Settings
 from crawler.store import outbox, report, subscriptions
-from crawler.store.outbox import MAX_LISTED, DeadLetter, discard_letters, redeliver_letters
+from crawler.store.outbox import MAX_LISTED, DeadLetter
 from crawler.store.report import EventKind
 from crawler.store.subscriptions import MAX_BYTES, Subscription, SubscriptionOptions, list_subscriptions
 
 CONDITION_KINDS = frozenset({EventKind.ADDED, EventKind.CHANGED, EventKind.MOVED, EventKind.GONE, EventKind.RESTORED})
 # Options that a request has in the same form.
 COPIED_OPTIONS = (
-    "target",
-    "tag",
-    "page",
-    "prefix",
-    "pattern",
-    "place",
-    "digest",
-    "quiet",
-    "zone",
-    "secret",
+    *("target", "tag", "page", "prefix", "pattern", "place", "value_name", "digest", "quiet", "zone", "secret"),
     "allow_private",
 )
 RETRY_SECONDS = 2  # before the next attempt while the database is unavailable
@@ -77,7 +71,8 @@ class SubscriptionRequest:
 
     domain, tag (of domains), page, prefix, pattern: the pages to watch.  kinds: at least one, separated by commas; None
     for the default.  min_magnitude: such as 5%.
-    conditions: the value of each ConditionKind.  place: the selector of the element to check.
+    conditions: the value of each ConditionKind; for DIFFERS a share such as 5%.
+    place: the selector of the element to check.  value_name: the name of the value to check (crawler/app/values.py).
     quiet, zone: quiet hours such as 22-07, and their time zone.
     may_run_commands: whether the target may be a program of this machine; never for a request from the network.
     """
@@ -92,6 +87,7 @@ class SubscriptionRequest:
     min_magnitude: str | float | None = None
     conditions: Mapping[str, str | float | None] = field(default_factory=dict)
     place: str | None = None
+    value_name: str | None = None
     digest: str | None = None
     quiet: str | None = None
     zone: str | None = None
@@ -120,6 +116,7 @@ class SubscriptionState:
     digest: str | None
     secret: str | None
     selector: str | None
+    value: str | None
     quiet_hours: str | None
     kinds: list[str]
     min_magnitude: float | None
@@ -163,13 +160,17 @@ class DeferredDelivery:
     changes: int
 
 
+@recorded("add subscription")
 async def subscribe(db: AppDatabase, request: SubscriptionRequest, *, at: datetime) -> Subscription:
     """Add a subscription that sends the changes found from now on. Raises BadInput, which names the field."""
     options = await _parse_request(db, request)
     await report.append_to_feed(db, at=at)  # first, so that changes found earlier are not sent
-    return await subscriptions.add_subscription(db, options, at=at)
+    added = await subscriptions.add_subscription(db, options, at=at)
+    describe_action(object=f"subscription {added.id}", new=format_subscription(added))
+    return added
 
 
+@recorded("change subscription")
 async def change_subscription(
     db: AppDatabase, number: int, changes: Mapping[str, Any], *, at: datetime
 ) -> Subscription:
@@ -181,7 +182,10 @@ async def change_subscription(
     request = dataclasses.replace(build_request(subscription), **changes)
     options = await _parse_request(db, request, subscription.options)
     await subscriptions.change_subscription(db, number, options, at=at)
-    return await find_subscription(db, number)
+    changed = await find_subscription(db, number)
+    texts = format_subscription(subscription), format_subscription(changed)
+    describe_action(object=f"subscription {number}", old=texts[0], new=texts[1])
+    return changed
 
 
 def build_request(subscription: Subscription) -> SubscriptionRequest:
@@ -192,16 +196,33 @@ def build_request(subscription: Subscription) -> SubscriptionRequest:
     return SubscriptionRequest(
         **{name: getattr(options, name) for name in COPIED_OPTIONS},
         domain=subscription.domain,
-        kinds=None if options.kinds == _get_default_kinds(condition) else ",".join(sorted(options.kinds)),
+        kinds=None
+        if options.value_name or options.kinds == _get_default_kinds(condition)
+        else ",".join(sorted(options.kinds)),
         min_magnitude=None if share is None else f"{100 * share:.12g}%",
         conditions={} if condition is None else {condition.kind.value: value},
     )
 
 
+def _check_value(request: SubscriptionRequest, condition: Condition | None) -> None:
+    """Check the name of a value, and that it fits the condition. Raise BadInput."""
+    if request.value_name and VALUE_NAME.fullmatch(request.value_name) is None:
+        raise BadInput(f"{request.value_name[:40]!r} is not the name of a value: it has letters, digits and hyphens")
+    if condition is not None and condition.kind is ConditionKind.DIFFERS and not request.value_name:
+        raise BadInput("a change of a number (--change-by) needs the name of a value (--value)")
+    if condition is not None and request.value_name and not condition.kind.is_numeric:
+        raise BadInput("a condition on a text cannot be combined with a value: use --selector")
+
+
 async def _parse_request(
     db: AppDatabase, request: SubscriptionRequest, before: SubscriptionOptions | None = None
 ) -> SubscriptionOptions:
-    """Return the options of a subscription. before: its present options, whose command stays signed as it is."""
+    """Return the options of a subscription. With the name of a value, only its changes are notified.
+
+    before: its present options, whose command stays signed as it is.
+    """
+    if request.allow_private and not (before is not None and before.allow_private and before.target == request.target):
+        require_permission(Permission.MANAGE, "a target at a private address")
     with _name_invalid("target"):
         # In a thread, because it may start a child process.
         target = await asyncio.to_thread(check_target, request.target, allow_private=request.allow_private)
@@ -223,11 +244,21 @@ async def _parse_request(
         _ = View(watch=(request.place,)) if request.place else None  # raises ValueError if invalid
         if request.place and condition is None:
             raise BadInput("a selector (--selector) needs one of --match, --lacks, --above or --below")
+        if request.place and request.value_name:
+            raise BadInput("a selector and a value cannot be combined: the rule of the value has a selector (--value)")
         is_watched = domain is not None and any(rule.view.watch for rule in domain.settings.rules)
-        if condition is not None and condition.kind.is_numeric and not (request.place or is_watched):
-            raise BadInput("a condition on a number needs the element that contains it: add a selector (--selector)")
+        has_number = request.place or is_watched or request.value_name
+        if condition is not None and condition.kind.is_numeric and not has_number:
+            raise BadInput(
+                "a condition on a number needs the element or the value that has it: add a selector (--selector) or "
+                "the name of a value (--value)"
+            )
+    with _name_invalid("value_name"):
+        _check_value(request, condition)
     with _name_invalid("kinds"):
         kinds = parse_kinds(request.kinds) if request.kinds is not None else _get_default_kinds(condition)
+        if request.value_name:
+            kinds = frozenset({EventKind.VALUE})
     with _name_invalid("min_magnitude"):
         min_magnitude = parse_share(str(request.min_magnitude)) if request.min_magnitude else None
     with _name_invalid("digest"):
@@ -249,6 +280,7 @@ async def _parse_request(
         prefix=prefix,
         min_magnitude=min_magnitude,
         place=request.place or "",
+        value_name=request.value_name or "",
         condition=condition,
         digest=request.digest or "",
         quiet=request.quiet or "",
@@ -310,8 +342,12 @@ def _parse_secret(text: str) -> str:
 def _parse_condition(conditions: Mapping[str, str | float | None]) -> Condition | None:
     given = {ConditionKind(name): value for name, value in conditions.items() if value not in {None, ""}}
     if len(given) > 1:
-        raise BadInput("--match, --lacks, --above and --below cannot be combined: add a subscription for each")
+        raise BadInput(
+            "--match, --lacks, --above, --below and --change-by cannot be combined: add a subscription for each"
+        )
     for kind, value in given.items():
+        if kind is ConditionKind.DIFFERS:
+            return Condition(kind=kind, bound=parse_share(str(value)))
         if kind.is_numeric is isinstance(value, str):
             raise BadInput(f"the condition {kind} needs a {'number' if kind.is_numeric else 'text'}, not {value!r}")
         return Condition(kind=kind, text=value) if isinstance(value, str) else Condition(kind=kind, bound=value)
@@ -367,6 +403,7 @@ def describe_subscription(settings: Settings, subscription: Subscription) -> Sub
         digest=options.digest or None,
         secret=options.secret or None,
         selector=options.place or None,
+        value=options.value_name or None,
         quiet_hours=options.quiet or None,
         kinds=sorted(options.kinds),
         min_magnitude=options.min_magnitude,
@@ -404,13 +441,16 @@ def list_missing_secrets(settings: Settings, subscription: Subscription) -> list
     return [why[0].upper() + why[1:] for why in reasons if why]
 
 
+@recorded("remove subscription")
 async def unsubscribe(db: AppDatabase, number: int) -> Subscription:
     """Remove a subscription with its waiting changes; return it. Raises BadInput."""
     subscription = await find_subscription(db, number)
     await subscriptions.remove_subscription(db, number)
+    describe_action(object=f"subscription {number}", old=format_subscription(subscription))
     return subscription
 
 
+@recorded("pause subscription")
 async def pause(db: AppDatabase, number: int, *, at: datetime, stop: asyncio.Event) -> tuple[bool, Subscription]:
     """Pause a subscription; unsent changes wait. Return whether it was active, and the row. Raises BadInput."""
     await find_subscription(db, number)
@@ -420,6 +460,7 @@ async def pause(db: AppDatabase, number: int, *, at: datetime, stop: asyncio.Eve
     return is_new, await find_subscription(db, number)
 
 
+@recorded("resume subscription", "missed")
 async def resume(
     db: AppDatabase, number: int, *, missed: bool, at: datetime, stop: asyncio.Event
 ) -> tuple[bool, Subscription]:
@@ -449,6 +490,7 @@ async def _queue_changes_before_pause(db: AppDatabase, number: int, *, stop: asy
             await deliver(context, subscription_id=number, stop=stop)  # sends nothing while the subscription is paused
 
 
+@recorded("test subscription")
 async def send_test_notification(db: AppDatabase, number: int) -> tuple[Subscription, str]:
     """Send a test message now; return the subscription and the error, empty on success. Raises BadInput."""
     subscription = await find_subscription(db, number)
@@ -496,6 +538,26 @@ async def follow_deliveries(
             except* StoreUnavailable as group:
                 on_outage(find_failure(group))
                 await asyncio.sleep(RETRY_SECONDS)
+
+
+@recorded("redeliver", "number")
+async def redeliver_letters(
+    db: AppDatabase, ids: Collection[int] | None, *, number: int | None = None, at: datetime
+) -> int:
+    """Queue dead letters again, and return their number. ids: None for all.  number: only of this subscription."""
+    count = await outbox.redeliver_letters(db, ids, number=number, at=at)
+    describe_action(object="all dead letters" if ids is None else f"dead letters {format_names(ids)}")
+    return count
+
+
+@recorded("discard dead letters", "number")
+async def discard_letters(
+    db: AppDatabase, ids: Collection[int] | None, *, number: int | None = None, at: datetime
+) -> int:
+    """Delete dead letters and return their number. ids, number: as in `redeliver_letters`."""
+    count = await outbox.discard_letters(db, ids, number=number, at=at)
+    describe_action(object="all dead letters" if ids is None else f"dead letters {format_names(ids)}")
+    return count
 
 
 async def list_deferred(

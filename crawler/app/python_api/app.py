@@ -14,11 +14,13 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from msgspec.structs import replace
 from pydantic import SecretStr
 
+from crawler.app.actor import ActorKind
 from crawler.app.changes import ALL_KINDS, iterate_changes
 from crawler.app.crawl import CrawlRequest, CrawlResult, crawl, find_targets
 from crawler.app.database import AppDatabase, open_configured_database
 from crawler.app.delivery.exports import search_pages
 from crawler.app.domains import add_domains
+from crawler.app.page_values import ValueReading, read_values
 from crawler.app.pages import find_text, make_target_filter, resolve_page
 from crawler.app.python_api.management import Management
 from crawler.app.registration import find_domains, get_domain, parse_typed_url
@@ -164,6 +166,14 @@ class App(Management):
                 yield version
             before = batch[-1].number
 
+    async def values(self, url: str, *, name: str = "") -> AsyncGenerator[ValueReading]:
+        """Iterate over the values that rules read from a page, newest first. name: of one value; "" for all."""
+        before: str | None = ""
+        while before is not None:
+            _, batch, before = await read_values(self._db, url, name=name, before=before)
+            for reading in batch:
+                yield reading
+
     async def freshness(
         self, domain: str | None = None, *, window: timedelta = WEEK, at: datetime | None = None
     ) -> list[DomainReport]:
@@ -228,6 +238,7 @@ class BlockingApp:
     pages = _make_iterating(App.pages)
     text = _make_blocking(App.text)
     versions = _make_iterating(App.versions)
+    values = _make_iterating(App.values)
     freshness = _make_blocking(App.freshness)
     search = _make_blocking(App.search)
     inspect = _make_blocking(App.inspect)
@@ -255,6 +266,11 @@ class BlockingApp:
     dead_letters = _make_blocking(App.dead_letters)
     redeliver = _make_blocking(App.redeliver)
     discard = _make_blocking(App.discard)
+    users = _make_blocking(App.users)
+    add_user = _make_blocking(App.add_user)
+    change_user = _make_blocking(App.change_user)
+    remove_user = _make_blocking(App.remove_user)
+    actions = _make_blocking(App.actions)
 
 
 class open_app:  # noqa: N801  used like a function
@@ -290,7 +306,9 @@ class open_app:  # noqa: N801  used like a function
         async with AsyncExitStack() as stack:
             # Each lease needs one connection to record visits and one to renew itself; four are for other methods.
             connections = 2 * self._settings.concurrent_domains + 4
-            db = await stack.enter_async_context(open_configured_database(self._settings, connections=connections))
+            db = await stack.enter_async_context(
+                open_configured_database(self._settings, connections=connections, actor_kind=ActorKind.PYTHON)
+            )
             self._open_async = stack.pop_all()
         return App(db)
 

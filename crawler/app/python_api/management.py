@@ -1,11 +1,12 @@
 """The operations of the Python API that change domains, rules and subscriptions, or explain a page."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from crawler.app import domains, explain, imports, page_list, pages, revisits, rules, tags, try_page
+from crawler.app.action_log import Action, ActionQuery, list_actions
 from crawler.app.database import AppDatabase
 from crawler.app.delivery import notifications
 from crawler.app.delivery.notifications import DeadLetter, SubscriptionRequest, SubscriptionState
@@ -15,6 +16,8 @@ from crawler.app.page_list import PageAction, PageActionResult, PageListPart, Pa
 from crawler.app.pages import VersionDiff
 from crawler.app.registration import get_domain, parse_typed_url
 from crawler.app.rules import PageRule
+from crawler.app.running import users
+from crawler.app.running.users import Invitation, User
 from crawler.app.settings import BY_NAME, get_option_name, make_changed_patch, make_patch
 from crawler.app.tags import TagSummary
 
@@ -174,6 +177,29 @@ class Management:
     async def redeliver(self, *numbers: int) -> int:
         """Queue dead letters to be sent again; all without numbers. Return how many."""
         return await notifications.redeliver_letters(self._db, numbers or None, at=datetime.now(UTC))
+
+    async def users(self) -> Sequence[User]:
+        """Return the users of the web UI."""
+        return await users.list_users(self._db)
+
+    async def add_user(self, name: str, role: str = "view") -> Invitation:
+        """Add a user of the web UI, and return the link with which the person sets a password."""
+        return await users.add_user(self._db, name, users.parse_role(role), at=datetime.now(UTC))
+
+    async def change_user(self, name: str, *, role: str | None = None, disabled: bool | None = None) -> User:
+        """Change the role of a user, or disable or enable the user. Disabling ends all sessions."""
+        chosen = users.parse_role(role) if role is not None else None
+        return await users.change_user(self._db, name, role=chosen, disabled=disabled, at=datetime.now(UTC))
+
+    async def remove_user(self, name: str) -> User:
+        """Remove a user, which ends all sessions of the user."""
+        return await users.remove_user(self._db, name)
+
+    async def actions(
+        self, *, actor: str = "", words: str = "", since: datetime | None = None, max_count: int = 100
+    ) -> Sequence[Action]:
+        """Return who changed what, newest first: of one actor, with a text, or since a time."""
+        return await list_actions(self._db, ActionQuery(actor, words, since), max_count=max_count)
 
     async def discard(self, *numbers: int) -> int:
         """Delete dead letters; return how many."""

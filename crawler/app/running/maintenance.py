@@ -8,6 +8,7 @@ from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 from crawler import plugins
+from crawler.app.action_log import describe_action, forget_actions, recorded
 from crawler.app.database import AppDatabase
 from crawler.app.registration import find_domains
 from crawler.errors import BadInput
@@ -20,7 +21,7 @@ from crawler.runtime.stack import find_database_url, open_crawl_database, requir
 from crawler.settings import Settings
 from crawler.store import database, domains, report
 from crawler.store.database import SchemaState, open_database
-from crawler.store.report import Finding, QueryResult, ReaderRole, revoke_reading
+from crawler.store.report import Finding, QueryResult, ReaderRole
 from crawler.store.report import run_query as run_statement
 from crawler.store.retention.estimate import SizeEstimate
 from crawler.store.retention.vacuum import vacuum
@@ -33,6 +34,7 @@ class PruneResult(NamedTuple):
     not_vacuumed: Sequence[str]
 
 
+@recorded("prune")
 async def prune_history(
     db: AppDatabase, name: str | None = None, *, at: datetime, dry_run: bool = False, give_back: bool = False
 ) -> PruneResult:
@@ -43,6 +45,9 @@ async def prune_history(
     """
     pruned = await prune_domains(db, await find_domains(db, name or None), at=at, dry_run=dry_run)
     has_pruned = any(each.versions or each.visits or each.packed or each.merged or each.changes for each in pruned)
+    if not dry_run and name is None:
+        await forget_actions(db, at=at)
+    describe_action(object=name or "all domains", is_change=not dry_run)
     needs_vacuum = not dry_run and (has_pruned or give_back)
     return PruneResult(pruned, await vacuum(db, full=give_back) if needs_vacuum else [])
 
@@ -115,6 +120,10 @@ def open_shell(settings: Settings, *, may_write: bool) -> int:
         return client.run_psql(url, may_write=may_write)
 
 
+revoke_reading = recorded("revoke reading")(report.revoke_reading)
+
+
+@recorded("grant reading")
 async def grant_reading(db: AppDatabase, name: str) -> tuple[ReaderRole, str | None]:
     """Allow a role to read the views, and nothing else. Return it, and its connection URL, or None if it existed."""
     role = await report.grant_reading(db, name)

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from crawler.app.database import AppDatabase
+from crawler.app.running.users import INVITATION_PATH
 from crawler.core.domain import Domain
 from crawler.engine.machine_load import build_child_environment, trim_memory
 from crawler.engine.machine_load import prepare_memory as release_memory

@@ -50,7 +50,7 @@ def add(
     now = datetime.now(UTC)
     expires_at = now + expires if expires is not None else None
     scopes = tokens.parse_scopes(scope)
-    token = tokens.create_token(settings().home.resolve(), name, scopes=scopes, expires_at=expires_at, at=now)
+    token = run_on_database(lambda db, _: tokens.add_token(db, name, scopes=scopes, expires_at=expires_at, at=now))
     print_outcome({"name": name, "scopes": scopes, "token": token}, token, as_json=as_json)
     if not as_json:
         remark("This token is not shown again. Start the HTTP API with recrawl serve")
@@ -86,7 +86,7 @@ def revoke(name: TokenName, as_json: Json = False) -> None:
 
         recrawl tokens revoke search
     """
-    tokens.revoke_token(settings().home.resolve(), name)
+    run_on_database(lambda db, _: tokens.remove_token(db, name))
     print_outcome({"revoked": name}, f"The token {name} is revoked", as_json=as_json)
 
 
@@ -131,11 +131,11 @@ def feed(
         empty = "There are no feed addresses: recrawl feed"
         print_listing({"feeds": list(map(_describe_address, addresses))}, rows, empty=empty, as_json=as_json)
     elif revoke is not None:
-        feeds.addresses.revoke_address(home, revoke)
+        run_on_database(lambda db, _: feeds.revoke_feed(db, revoke))
         message = f"The address {revoke} is revoked; the other addresses stay valid"
         print_outcome({"revoked": revoke}, message, as_json=as_json)
     elif revoke_all:
-        count = feeds.addresses.revoke_all_addresses(home)
+        count = run_on_database(lambda db, _: feeds.revoke_all_feeds(db))
         message = "1 address revoked" if count == 1 else f"{count:,} addresses revoked"
         print_outcome({"revoked": count}, message, as_json=as_json)
     else:

@@ -55,8 +55,19 @@ MinMagnitude = Annotated[
 ]
 Match = Annotated[str | None, option("TEXT", "Notify when this text appears. re:REGEX for a regular expression.")]
 Lacks = Annotated[str | None, option("TEXT", "Notify when this text is no longer present.")]
-Above = Annotated[float | None, option("N", "Notify when the number in the element of --selector rises above this.")]
-Below = Annotated[float | None, option("N", "Notify when the number in the element of --selector falls below this.")]
+Above = Annotated[
+    float | None, option("N", "Notify when the number of --value or in the element of --selector rises above this.")
+]
+Below = Annotated[
+    float | None, option("N", "Notify when the number of --value or in the element of --selector falls below this.")
+]
+ChangeBy = Annotated[
+    str | None,
+    option("SHARE", "Notify when the number of --value differs by this, such as 5%, from the last notified number."),
+]
+Value = Annotated[
+    str | None, option("NAME", "Only changes of this value, which rules read (recrawl rules add --value).")
+]
 Selector = Annotated[
     str | None,
     option(
@@ -100,7 +111,9 @@ def add(
     lacks: Lacks = None,
     above: Above = None,
     below: Below = None,
+    change_by: ChangeBy = None,
     selector: Selector = None,
+    value: Value = None,
     digest: Digest = None,
     quiet_hours: QuietHours = None,
     time_zone: TimeZone = None,
@@ -114,7 +127,7 @@ def add(
     URL in an environment variable or a Prefect secret block, and pass env:NAME or block:NAME.
 
     With --match, --lacks, --above or --below, a notification is sent when the condition becomes true for a page. Text
-    that is known to be noise is not checked.
+    that is known to be noise is not checked. With --value, only changes of this value are notified.
 
     A webhook receives JSON; with --secret, it is signed as in Standard Webhooks. A program receives the same JSON on
     stdin. The program runs as your user, on this machine only.
@@ -126,6 +139,7 @@ def add(
         recrawl notify add 'mailto://mail.example.com?from=me@example.com&to=me@example.com' --kind added,gone
         recrawl notify add https://ci.example.com/hook --secret env:HOOK_KEY --pattern /api/
         recrawl notify add env:MAIL --domain shop.example.com --pattern /kettle --selector .price --below 40
+        recrawl notify add env:MAIL --domain shop.example.com --value price --change-by 5%
         recrawl notify add 'command:/usr/local/bin/rebuild --now' --domain docs.example.com --quiet-hours 22-07
     """
     request = notifications.SubscriptionRequest(
@@ -137,8 +151,9 @@ def add(
         pattern=pattern,
         kinds=kind or None,
         min_magnitude=min_magnitude,
-        conditions={"appears": match, "goes": lacks, "above": above, "below": below},
+        conditions={"appears": match, "goes": lacks, "above": above, "below": below, "differs": change_by},
         place=selector,
+        value_name=value,
         digest=digest,
         quiet=quiet_hours,
         zone=time_zone,
@@ -172,7 +187,9 @@ def change(
     lacks: Lacks = None,
     above: Above = None,
     below: Below = None,
+    change_by: ChangeBy = None,
     selector: Selector = None,
+    value: Value = None,
     digest: Digest = None,
     quiet_hours: QuietHours = None,
     time_zone: TimeZone = None,
@@ -191,8 +208,8 @@ def change(
         recrawl notify set 3 --digest '' --quiet-hours 22-07
     """
     given: dict[str, object] = {"target": target, "page": page, "prefix": prefix, "pattern": pattern, "kinds": kind}
-    given |= {"min_magnitude": min_magnitude, "place": selector, "digest": digest, "quiet": quiet_hours}
-    given |= {"zone": time_zone, "secret": secret, "allow_private": allow_private}
+    given |= {"min_magnitude": min_magnitude, "place": selector, "value_name": value, "digest": digest}
+    given |= {"quiet": quiet_hours, "zone": time_zone, "secret": secret, "allow_private": allow_private}
     given = {name: value for name, value in given.items() if value is not None} | {"may_run_commands": True}
     if kind == "":
         given["kinds"] = None
@@ -200,7 +217,7 @@ def change(
         given |= {"domain": domain, "tag": tag}  # one replaces the other; a page or a prefix also names its domain
     elif tag is not None:
         given["tag"] = None
-    conditions = {"appears": match, "goes": lacks, "above": above, "below": below}
+    conditions = {"appears": match, "goes": lacks, "above": above, "below": below, "differs": change_by}
     if any(value is not None for value in conditions.values()):
         given["conditions"] = conditions
     subscription = run_on_database(

@@ -16,7 +16,7 @@ from crawler.format.values import format_span
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Manage rules for pages that match a pattern: intervals, weights, limits, and parts to ignore or watch.",
+    help="Manage rules for pages that match a pattern: intervals, weights, limits, parts to compare, and values.",
 )
 
 RenderMode = Literal["auto", "always", "never"]
@@ -70,6 +70,14 @@ def add(
     ignore_text: Annotated[
         list[str] | None, option("REGEX", "Ignore the parts of a block's text that match. Can be repeated.")
     ] = None,
+    value: Annotated[
+        list[str] | None,
+        option(
+            "VALUE",
+            "Read a number: 'price .price', 'price:EUR jsonld:offers.price' or 'price meta:product:price:amount'. Can "
+            "be repeated.",
+        ),
+    ] = None,
     render: Annotated[RenderMode | None, option("WHEN", "Render in a browser: auto, always or never.")] = None,
     first: Annotated[bool, flag("--first", "Insert before all other rules. Default: after them.")] = False,
     at: At = None,
@@ -84,6 +92,7 @@ def add(
     of all matching rules apply, and --once applies if any of them sets it. Budgets and politeness still apply.
     --ignore, --watch and --ignore-text of all matching rules are combined; they apply to both versions in a comparison,
     so adding a rule is never reported as a change. A selector is a CSS selector, or an XPath after `xpath:`.
+    --value reads a number as NAME[:UNIT[:MARK]] SOURCE; `recrawl values` shows its changes. MARK is the decimal mark.
     `recrawl try` shows the effect of the rules on a page.
 
     Examples:
@@ -93,6 +102,7 @@ def add(
         recrawl rules add docs.example.com '/calendar/' --max-pages 1000 --first
         recrawl rules add docs.example.com / --ignore '.ad, #visitors' --ignore-text 'Built in [0-9]+ ms'
         recrawl rules add shop.example.com /item/ --watch .price --watch .stock
+        recrawl rules add shop.example.com '/kettle$' --value 'price:EUR .price'
         recrawl rules add app.example.com /live/ --render always
         recrawl rules add shop.example.com /table/ --ignore "xpath://tr[th='Last update']"
     """
@@ -104,7 +114,7 @@ def add(
             weight=weight,
             once=once,
             max_pages=max_pages,
-            view=rules.View(tuple(ignore or ()), tuple(watch or ()), tuple(ignore_text or ())),
+            view=rules.View(*(tuple(texts or ()) for texts in (ignore, watch, ignore_text, value))),
             render=render,
         )
     )
@@ -158,4 +168,5 @@ def _format_row(rule: "rules.PageRule", pages: Mapping[str, int]) -> dict[str, s
         "pages": str(pages.get(rule.pattern, "")),
         "max pages": str(rule.max_pages) if rule.max_pages is not None else "",
         "compared": domain_settings.format_view(rule.view),
+        "values": ", ".join(rule.view.values),
     }

@@ -1,4 +1,4 @@
-"""recrawl explain, try, versions, show and diff."""
+"""recrawl explain, try, versions, show, diff and values."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -101,6 +101,24 @@ def diff(
     """
     old, new = _parse_version(before), _parse_version(after)
     versions_output.show_page_diff(url, before=old, after=new, context=context, as_json=as_json)
+
+
+def page_values(
+    url: PageUrl,
+    name: Annotated[str, option("NAME", "Only the value with this name.")] = "",
+    limit: Top = 50,
+    as_json: Json = False,
+) -> None:
+    """Show the values that rules read from a page, such as a price, over time: each change, newest first.
+
+    To read a value: recrawl rules add DOMAIN PATTERN --value 'NAME SOURCE'.
+
+    Examples:
+
+        recrawl values https://shop.example.com/kettle
+        recrawl values https://shop.example.com/kettle --name price --json
+    """
+    versions_output.show_values(url, name=name, top=limit, as_json=as_json)
 
 
 def _parse_version(text: str | None, number: str = "version number") -> int | timedelta | datetime | None:

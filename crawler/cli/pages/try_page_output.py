@@ -10,7 +10,7 @@ from crawler.app.running.maintenance import check_plugins
 from crawler.cli.output import get_stdout, make_printable, print_json, say, show_facts, show_table
 from crawler.cli.session import DONE, PROBLEM, run_on_database, settings
 from crawler.errors import BadInput
-from crawler.format.reasons import MASK_REASON_WORDS, RENDERING_WORDS
+from crawler.format.reasons import FINDING_WORDS, MASK_REASON_WORDS, RENDERING_WORDS, format_reading
 from crawler.format.values import format_bytes, format_count, format_instant
 
 MAX_SHOWN_CHARS = 400  # per block
@@ -57,6 +57,7 @@ def _show_result(result: app.TryResult) -> None:
             ("Scripts", _format_scripts(result)),
             ("Compared with", _format_version(result)),
             ("Verdict", _format_verdict(result)),
+            *((f"Value {each.name}", _format_value(each)) for each in (result.parsed.values if result.parsed else ())),
             ("Blocks", f"{len(blocks)}, of which {masked} are masked; {words} in the others" if blocks else ""),
         ]
     )
@@ -74,6 +75,11 @@ def _show_result(result: app.TryResult) -> None:
         say("")
     for block in blocks:
         get_stdout().print(_format_block(block), soft_wrap=True)
+
+
+def _format_value(value: app.PageValue) -> str:
+    finding = f" ({FINDING_WORDS[value.finding]})" if value.finding and value.number is not None else ""
+    return f"{format_reading(value.number, value.unit, value.finding)}{finding}"
 
 
 def _format_row(each: app.Difference) -> tuple[str, str, str]:

@@ -1,4 +1,4 @@
-"""Output of recrawl versions, show and diff: the versions of a page, their content and their differences."""
+"""Output of recrawl versions, show, diff and values: the versions of a page, their content, differences and values."""
 
 import sys
 from collections import Counter
@@ -6,13 +6,24 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
-from crawler.app import pages
+from crawler.app import page_values, pages
 from crawler.app.pages import BlockStatus
 from crawler.app.running.maintenance import check_plugins
 from crawler.cli.marked_text import join_parts, mark_runs, say_indented
-from crawler.cli.output import get_stdout, make_printable, print_json, remark, say, say_heading, show_facts, show_rows
+from crawler.cli.output import (
+    get_stdout,
+    make_printable,
+    print_json,
+    print_listing,
+    remark,
+    say,
+    say_heading,
+    show_facts,
+    show_rows,
+)
 from crawler.cli.session import run_on_database, settings
 from crawler.errors import CrawlerError
+from crawler.format.reasons import FINDING_WORDS, format_reading
 from crawler.format.values import format_bytes, format_count, format_instant, format_share, format_span, format_when
 from crawler.json_lines import get_field_values
 
@@ -45,6 +56,23 @@ def _format_version_row(version: pages.PageVersion, *, why: bool) -> dict[str, s
         **({"parts": " ".join(version.parts), "distance": distance} if why else {}),
         "body size": format_bytes(version.body_bytes) if version.body_bytes is not None else "not kept",
         "title": version.title,
+    }
+
+
+def show_values(text: str, *, name: str, top: int, as_json: bool) -> None:
+    url, readings, _ = run_on_database(lambda db, _: page_values.read_values(db, text, name=name, max_count=top))
+    empty = f"No value of {url} has been read yet: recrawl rules list"
+    print_listing({"url": url, "values": readings}, map(_format_value_row, readings), empty=empty, as_json=as_json)
+
+
+def _format_value_row(reading: page_values.ValueReading) -> dict[str, str]:
+    finding = FINDING_WORDS[reading.finding] if reading.number is not None else ""
+    return {
+        "name": reading.name,
+        "since": format_instant(reading.at),
+        "value": format_reading(reading.number, reading.unit, reading.finding),
+        "version": str(reading.version),
+        "remark": finding,
     }
 
 

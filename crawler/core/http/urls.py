@@ -344,6 +344,12 @@ def parse_pattern(text: str) -> UrlPattern:
     return re.compile(rf"\A{first}{between}{last}" + (r"\Z" if ends else ""))
 
 
+def get_literal_prefix(pattern: str) -> str:
+    """Return the longest start that all paths have which match a pattern; "/" at least."""
+    literal = "" if pattern.startswith("re:") else pattern.removesuffix("$").partition("*")[0]
+    return _unify_escapes(quote(literal, safe="/%?&=:;,@!$'()+[]|~")) or "/"
+
+
 def list_pattern_problems(patterns: Iterable[str]) -> tuple[str, ...]:
     """Return why patterns are not supported, one sentence each (Expression.problem)."""
     parsed = ((text, parse_pattern(text)) for text in patterns)

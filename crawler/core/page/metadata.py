@@ -1,6 +1,7 @@
 """What a web page says about itself for programs: author, dates, description, and its JSON-LD."""
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -46,7 +47,7 @@ def read_metadata(records: Sequence[Record]) -> dict[str, Any]:
                 stated.setdefault(each, _clean(content))
         elif kind == RecordKind.SCRIPT and values[0].strip().lower() == "application/ld+json":
             chars_left -= len(values[1])
-            items += _parse_json_ld(values[1]) if chars_left >= 0 else ()
+            items += parse_json_ld(values[1]) if chars_left >= 0 else ()
     found = {key: next(filter(None, map(stated.get, names)), "") for key, names in _META_NAMES.items()}
     described = [item for item in items if "datePublished" in item or "author" in item] or items
     for key, name in _JSON_LD_NAMES.items():
@@ -55,10 +56,10 @@ def read_metadata(records: Sequence[Record]) -> dict[str, Any]:
     return metadata | ({"json_ld": items} if items else {})
 
 
-def _parse_json_ld(source: str) -> Iterator[Mapping[str, Any]]:
+def parse_json_ld(source: str) -> Iterator[Mapping[str, Any]]:
     """Yield the items of a JSON-LD script; none if it is not valid JSON, or too deep."""
     try:
-        value = json.loads(_NUL.sub("", source), parse_constant=str)
+        value = json.loads(_NUL.sub("", source), parse_constant=str, parse_float=_parse_float)
         if _SURROGATE.search(source):
             value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
         _check_depth(value, MAX_JSON_LD_DEPTH)
@@ -68,6 +69,11 @@ def _parse_json_ld(source: str) -> Iterator[Mapping[str, Any]]:
         if isinstance(item, dict):
             graph = item.get("@graph")
             yield from (each for each in (graph if isinstance(graph, list) else [item]) if isinstance(each, dict))
+
+
+def _parse_float(text: str) -> float | str:
+    """Return a number, or its text if it is too large: Postgres stores no infinite number in JSON."""
+    return number if math.isfinite(number := float(text)) else text
 
 
 def _check_depth(value: object, depth: int) -> None:

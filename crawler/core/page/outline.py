@@ -40,7 +40,7 @@ def extract_blocks(
     """Return the blocks of a body in order.
 
     A body that is not HTML has one block per line of its main text. Raises only MemoryError and what `reader` raises.
-    view: the parts of the page to compare; its selectors apply to HTML only. With any but FULL_VIEW, an empty block
+    view: the parts of the page to compare; its selectors apply to HTML only. If it is partial, an empty block
     comes first, whose tag_path is a hash of what is left out (see `get_left_out_hash`). A page of which nothing is
     compared therefore differs from a page without blocks.
     content, markup: the parsed body, if the caller has it already.  reader: reads this body instead, as a non-HTML
@@ -55,7 +55,7 @@ def extract_blocks(
     else:
         content = content or extract_content(body, url=url, content_type=content_type, reader=reader)
         blocks = all_blocks = [Block(_LINE, line) for line in content.main.split("\n") if line]
-    if view:
+    if view.is_partial:
         marker_block = Block(_WATCHED if view.watch else _LINE, "", tag_path=_hash_left_out(all_blocks, blocks, view))
         blocks = [marker_block, *_drop_ignored(blocks, view)]
     limited = _limit_blocks(iter(blocks))

@@ -27,6 +27,7 @@ from crawler.core.page.outline import extract_blocks
 from crawler.core.page.sample import Sample, digest_words
 from crawler.core.page.selectors import FULL_VIEW, View
 from crawler.core.page.shared_lines import NO_SHARED_LINES, SharedLines
+from crawler.core.page.values import PageValue, read_values
 
 
 class Version(Struct, frozen=True):
@@ -103,6 +104,7 @@ class Parsed(Struct, frozen=True):
 
     content: without text; only its digest is needed.
     blocks: empty if not requested.  forms: those of the blocks, if they were requested instead.
+    values: those that the view selects.
     """
 
     content: PageContent
@@ -110,6 +112,7 @@ class Parsed(Struct, frozen=True):
     blocks: BlockList = ()
     sample: Sample = ()
     forms: BlockForms | None = None
+    values: tuple[PageValue, ...] = ()
 
 
 def parse_body(
@@ -126,7 +129,7 @@ def parse_body(
     """Parse a body and compute its digests and its fingerprint. This is the expensive part of a visit.
 
     header_fields: what the response's header says about the page.  with_blocks: whether to extract blocks.
-    view: the parts to compare; the digests always cover the whole body.
+    view: the parts to compare, and values; the digests always cover the whole body.
     reader: reads this body instead, as a non-HTML document; its exceptions are passed on.
     shared: the lines that the domain's pages share.
     """
@@ -164,7 +167,8 @@ def parse_body(
         complete = _add_reading(content, lines, markup, shared)
     else:
         complete = replace(content, text="", reading=content.main)
-    return Parsed(complete, version, blocks, sample)
+    values = read_values(markup, view.value_rules)
+    return Parsed(complete, version, blocks, sample, values=values)
 
 
 def _add_reading(content: PageContent, lines: JoinedLines, markup: Markup, shared: SharedLines) -> PageContent:

@@ -353,6 +353,7 @@ def _build_parsed_visit(
         verdict_inputs=VerdictInputs(response, parsed, baseline) if changed and baseline else None,
         signals=signals,
         sample=parsed.sample if before is None else None,
+        values=parsed.values,
     )
 
 

@@ -27,6 +27,7 @@ from crawler.core.page.content import HtmlEnd
 from crawler.core.page.lists.url_list import ListKind
 from crawler.core.page.sample import Sample
 from crawler.core.page.snapshot import Parsed, Snapshot, Version
+from crawler.core.page.values import PageValue
 from crawler.core.rendering.memory import NO_RENDERS, RenderMemory
 from crawler.core.rendering.outcome import NO_RENDERING, RenderRecord
 from crawler.core.soft_errors import NO_SOFT_ERRORS, SoftErrorMemory, SoftErrorSignals
@@ -252,6 +253,7 @@ class Visit(Struct, frozen=True):
     rendering: RenderRecord = NO_RENDERING
     no_response: bool = False  # a network failure; if other pages also fail, it concerns the whole domain
     missing_since: datetime | None = None  # the first 404; the store clears it after a successful visit
+    values: tuple[PageValue, ...] = ()  # read from the page, by the user's rules
 
     @property
     def change(self) -> Change:

@@ -27,16 +27,22 @@ MAX_NAME_CHARS = 128
 
 @dataclass(frozen=True, slots=True)
 class FeedSelection:
-    """The changes of a feed. domain, tag: empty for all.  prefix: of URLs.  kinds: as in `recrawl changes --kind`."""
+    """The changes of a feed. domain, tag: empty for all.  prefix: of URLs.  kinds: as in `recrawl changes --kind`.
+
+    user: of the web UI, to whose access the address is bound; empty for none.
+    """
 
     domain: str = ""
     prefix: str = ""
     kinds: str = ""
     tag: str = ""
+    user: str = ""
 
     @property
     def query(self) -> dict[str, str]:
-        values = {"domain": self.domain, "prefix": self.prefix, "kind": self.kinds, "tag": self.tag}
+        values = {"domain": self.domain, "prefix": self.prefix, "kind": self.kinds, "tag": self.tag} | {
+            "user": self.user
+        }
         return {name: value for name, value in values.items() if value}
 
     @property

@@ -19,7 +19,16 @@ from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.routing import Match
 
 from crawler import __version__
-from crawler.errors import BadInput, Conflict, CrawlerError, CursorTooOld, NotFound, NotStored, StoreUnavailable
+from crawler.errors import (
+    BadInput,
+    Conflict,
+    CrawlerError,
+    CursorTooOld,
+    NotAllowed,
+    NotFound,
+    NotStored,
+    StoreUnavailable,
+)
 from crawler.json_lines import format_json
 from crawler.server.api.gate import KEY_HEADER, NO_STORE, Gate
 from crawler.server.api.table import ENDPOINTS, Endpoint
@@ -32,6 +41,7 @@ WRITING_METHODS = ("POST", "PATCH")  # those with a body
 
 MEDIA_TYPE = "application/problem+json"
 STATUS = {
+    NotAllowed: 403,
     NotFound: 404,
     NotStored: 404,
     Conflict: 409,

@@ -19,6 +19,7 @@ from crawler.app.delivery.exports import SearchHit, require_words, search_index
 from crawler.app.delivery.notifications import SubscriptionState
 from crawler.app.domains import Domain, DomainStatus, describe_domain, inspect_domain, list_domains_after
 from crawler.app.explain import explain_for_json
+from crawler.app.page_values import MAX_READINGS, ValueReading, read_values
 from crawler.app.pages import PageKey, PageVersion, State, Url
 from crawler.app.registration import find_domains, get_domain
 from crawler.app.reports import ANY_AGE, AppDatabase, DomainReport, measure_freshness
@@ -80,6 +81,7 @@ class RuleDocument:
     ignore: Sequence[str]
     watch: Sequence[str]
     ignore_text: Sequence[str]
+    values: Sequence[str]
     render: str | None
     pages: int | None = None
 
@@ -404,6 +406,18 @@ class Api:
         """List the versions of a page, newest first."""
         page_versions, last = await page_texts.list_versions_before(self.db, url, before=before, max_count=limit)
         return Items(page_versions, str(last) if last is not None else None)
+
+    async def list_values(
+        self,
+        *,
+        url: Annotated[str, PAGE],
+        name: Annotated[str, build_text_query("The name of a value; all if omitted.")] = "",
+        before: Annotated[str, build_text_query(CURSOR)] = "",
+        limit: Annotated[int, build_limit_query(MAX_READINGS)] = 100,
+    ) -> Items[ValueReading]:
+        """List the values that rules read from a page, such as a price: each change, newest first."""
+        _, readings, last = await read_values(self.db, url, name=name, before=before, max_count=limit)
+        return Items(readings, last)
 
     async def report_freshness(
         self,

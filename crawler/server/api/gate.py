@@ -17,10 +17,12 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from crawler.app.actor import PERMISSIONS_OF_SCOPES, Actor, ActorKind, Permission, acting_as
 from crawler.app.running.tokens import ApiToken, KeptResponse, KeptResponses, TokenScope, find_token
 from crawler.errors import CrawlerError
 from crawler.server.api.endpoints import Api
 from crawler.server.api.table import Endpoint
+from crawler.server.identity import ProxyTrust
 
 MAX_CONCURRENT = 2  # requests at once, and as many slow ones; the other database connections are for the web UI
 DEADLINE_S, SLOW_DEADLINE_S = 30.0, 120.0  # time limits of one response
@@ -60,7 +62,7 @@ class Gate:
     """The checks and limits of all requests. Errors are HTTPExceptions."""
 
     def __init__(self, api: Api) -> None:
-        self._api, self._kept = api, KeptResponses(api.home)
+        self._api, self._kept, self._trust = api, KeptResponses(api.home), ProxyTrust(api.db)
         self._rate = RateLimit()
         self._slots = {is_slow: asyncio.Semaphore(MAX_CONCURRENT) for is_slow in (False, True)}
         self._writing = asyncio.Lock()  # a change writes back what it has read, so changes take turns
@@ -74,6 +76,15 @@ class Gate:
         if route.body_field is not None:
             body = await _read_body(request)
             request = Request(request.scope, _replay_body(body))
+        permissions = frozenset[Permission]().union(*(PERMISSIONS_OF_SCOPES[scope] for scope in token.scopes))
+        actor = Actor(ActorKind.TOKEN, token.name, self._trust.find_address(request.scope), permissions)
+        with acting_as(actor):
+            return await self._run_once(request, endpoint, handle, token=token, body=body)
+
+    async def _run_once(
+        self, request: Request, endpoint: Endpoint, handle: Handle, *, token: ApiToken, body: bytes
+    ) -> Response:
+        """Return the response of `handle`, or the kept one of the request's idempotency key."""
         key = request.headers.get(KEY_HEADER) if endpoint.is_kept else None
         if key is None:
             return await self._run(request, endpoint, handle)

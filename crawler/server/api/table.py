@@ -1,4 +1,7 @@
-"""The table of all endpoints: method, path, operation, and the scope that its token needs."""
+"""The table of all endpoints: method, path, operation, and the scope that its token needs.
+
+The permissions of each scope are in crawler/app/actor.py, with those of the roles of users.
+"""
 
 from dataclasses import dataclass
 
@@ -56,6 +59,7 @@ ENDPOINTS = (
     Endpoint("GET", "/text", "get_text"),
     Endpoint("GET", "/versions", "list_versions"),
     Endpoint("GET", "/diff", "compare_versions"),
+    Endpoint("GET", "/values", "list_values"),
     Endpoint("GET", "/explanation", "explain_page"),
     Endpoint("GET", "/freshness", "report_freshness"),
     Endpoint("GET", "/search", "search"),
@@ -68,4 +72,10 @@ ENDPOINTS = (
     Endpoint("GET", "/dead-letters", "list_dead_letters"),
     Endpoint("DELETE", "/dead-letters/{number}", "discard_dead_letter", ADMIN, 204),
     Endpoint("POST", "/redeliveries", "redeliver", ADMIN, 202),
+    Endpoint("GET", "/users", "list_users", ADMIN),
+    Endpoint("POST", "/users", "add_user", ADMIN, 201, "/users/{name}"),
+    Endpoint("PATCH", "/users/{name}", "change_user", ADMIN),
+    Endpoint("DELETE", "/users/{name}", "remove_user", ADMIN, 204),
+    Endpoint("POST", "/users/{name}/invitations", "invite_user", ADMIN, 201),
+    Endpoint("GET", "/actions", "list_actions", ADMIN),
 )

@@ -31,6 +31,7 @@ from crawler.server.api.endpoints import (
     describe_wait,
 )
 from crawler.server.api.page_endpoints import PageApi
+from crawler.server.api.users import UsersApi
 
 MAX_IMPORT_SECONDS = 60.0  # after this, an import starts no further domains
 MAX_PROBE_TIME = timedelta(seconds=30)  # for the roots of those that it has started, so that its result is not lost
@@ -97,6 +98,7 @@ class RuleBody(Body):
     ignore: Annotated[list[Text], Field(max_length=MAX_TEXTS)] = []
     watch: Annotated[list[Text], Field(max_length=MAX_TEXTS)] = []
     ignore_text: Annotated[list[Text], Field(max_length=MAX_TEXTS)] = []
+    values: Annotated[list[Text], Field(max_length=MAX_TEXTS)] = []
     render: Literal["auto", "always", "never"] | None = None
     first: bool = False
 
@@ -144,18 +146,18 @@ class TrialBody(Body):
 
 
 class ConditionBody(Body):
-    """When to notify: a text appears or goes, or the number in the selected element is above or below a bound.
+    """When to notify: a text appears or goes, or a number is above or below a bound, or differs by a share of it.
 
     text, bound: the one that the kind needs, and not the other.
     """
 
-    kind: Literal["appears", "goes", "above", "below"]
+    kind: Literal["appears", "goes", "above", "below", "differs"]
     text: str | None = None
     bound: float | None = None
 
     @model_validator(mode="after")
     def require_value(self) -> "ConditionBody":
-        needed, other = ("bound", "text") if self.kind in {"above", "below"} else ("text", "bound")
+        needed, other = ("text", "bound") if self.kind in {"appears", "goes"} else ("bound", "text")
         if getattr(self, needed) is None or getattr(self, other) is not None:
             raise ValueError(f"{self.kind} needs {needed}, and no {other}")
         return self
@@ -167,7 +169,8 @@ class SubscriptionFields(Body):
     target: a webhook, an Apprise address, env:NAME or block:NAME.  domain, tag: null for all.
     page, prefix: URLs.
     pattern: of the pages.  min_magnitude: least share of a page that changed, 0 to 1.
-    selector: the element to check.  digest: such as 1h, daily@07:30.  quiet_hours: such as 22-07.
+    selector: the element to check.  value: the name of the value to check.
+    digest: such as 1h, daily@07:30.  quiet_hours: such as 22-07.
     secret: env:NAME or block:NAME of the key that signs webhooks.  allow_private: allow private addresses.
     """
 
@@ -180,6 +183,7 @@ class SubscriptionFields(Body):
     kinds: list[EventKind] | None = None
     condition: ConditionBody | None = None
     selector: Text | None = None
+    value: Text | None = None
     digest: Text | None = None
     quiet_hours: Text | None = None
     time_zone: Text | None = None
@@ -189,6 +193,7 @@ class SubscriptionFields(Body):
     def list_given(self) -> dict[str, Any]:
         """Return the given fields by their names in SubscriptionRequest."""
         names = {"selector": "place", "quiet_hours": "quiet", "time_zone": "zone", "condition": "conditions"}
+        names |= {"value": "value_name"}
         given = {name: getattr(self, name) for name in self.model_fields_set - {"paused", "include_missed"}}
         if given.get("kinds") is not None:
             given["kinds"] = ",".join(given["kinds"])
@@ -305,11 +310,11 @@ class RedeliveryDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class WritingApi(PageApi):
+class WritingApi(UsersApi, PageApi):
     """All endpoints of one store. removals: the tasks that delete domains, by their ids."""
 
     removal_seconds: float = REMOVAL_SECONDS
-    removals: dict[int, asyncio.Task[Any]] = field(default_factory=dict)
+    removals: dict[int, asyncio.Future[Any]] = field(default_factory=dict)
 
     async def add_domain(self, *, body: DomainBody) -> AddedDomain:
         """Register a domain. If a local stack runs, its first crawl starts."""
@@ -343,11 +348,11 @@ class WritingApi(PageApi):
         returns 404 when it is done.
         """
         found = await get_domain(self.db, domain)
-        if found.id not in self.removals:
-            task = asyncio.create_task(domains.remove_domains(self.db, [found.authority]))
+        task = self.removals.get(found.id)
+        if task is None:
+            task = asyncio.ensure_future(domains.remove_domains(self.db, [found.authority]))
             self.removals[found.id] = task
             task.add_done_callback(lambda _: self.removals.pop(found.id))
-        task = self.removals[found.id]
         done, _ = await asyncio.wait([task], timeout=self.removal_seconds)
         if not done:
             return Accepted(f"/domains/{found.authority}")

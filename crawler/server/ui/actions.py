@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from crawler.app import domains, imports, page_list, rules
+from crawler.app import domains, imports, page_list, page_values, rules
 from crawler.app.blocks import BlockPickRequest, PickAction, make_pick_rule
 from crawler.app.database import AppDatabase
 from crawler.app.domains import Domain
@@ -30,6 +30,7 @@ DONE = {
     PageAction.ONCE: "revisited only on request, by rules",
     PageAction.EXCLUDE: "excluded; the next crawl run applies this",
 }
+VALUE_FIELDS = ("name", "selector", "unit", "mark", "pattern")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,25 @@ async def make_rule(db: AppDatabase, form: Form, at: datetime) -> Outcome:
     return Outcome(f"The rule was added: {format_rule(rule)}.", changed, next_page=SERVER_LINKS.page(url))
 
 
+async def add_value(db: AppDatabase, form: Form, at: datetime) -> Outcome:
+    """Add a value to the rule of its pattern. Raises BadInput."""
+    url, request = parse_url(form.get("url", "")), parse_value_request(form)
+    if not request.name:
+        raise BadInput("give the value a name, such as price")
+    changed = await page_values.add_value(db, await get_domain(db, url), request, at=at)
+    message = f"The value {request.name} is read from now on; its pages are due."
+    return Outcome(message, changed, next_page=SERVER_LINKS.page(url))
+
+
+async def remove_value(db: AppDatabase, form: Form, at: datetime) -> Outcome:
+    """Remove a value from the rules that read it. Raises BadInput."""
+    url, name = parse_url(form.get("url", "")), form.get("name", "")
+    domain = await get_domain(db, url)
+    for pattern in form.get("pattern", "").splitlines():
+        domain = await page_values.remove_value(db, domain, pattern, name, at=at)
+    return Outcome(f"The value {name} is no longer read.", domain, next_page=SERVER_LINKS.page(url))
+
+
 async def remove_rule(db: AppDatabase, form: Form, at: datetime) -> Outcome:
     """Remove a rule. Raises BadInput."""
     domain, pattern = await find_domain(db, form.get("name", "")), form.get("pattern", "")
@@ -168,6 +188,8 @@ FORMS: dict[str, Action] = {
     "/pages/act": act_on_pages,
     "/rules/add": make_rule,
     "/rules/remove": remove_rule,
+    "/values/add": add_value,
+    "/values/remove": remove_value,
 }
 
 
@@ -203,6 +225,12 @@ def parse_block_pick(form: Form) -> BlockPickRequest:
         text=form.get("text", "").strip(),
         pattern=form.get("pattern", "").strip() or "/",
     )
+
+
+def parse_value_request(form: Form) -> page_values.ValueRequest:
+    """Return the value that a form or URL parameters describe."""
+    name, source, unit, mark, pattern = (form.get(key, "").strip() for key in VALUE_FIELDS)
+    return page_values.ValueRequest(name, source, unit, mark, pattern)
 
 
 def parse_number(typed: str) -> int:

@@ -13,6 +13,7 @@ from crawler.app.changes import (
     read_newest_changes,
 )
 from crawler.app.explain import Domain, ParserPool, UrlExplanation, explain_page
+from crawler.app.page_values import ValueSeries, read_series
 from crawler.app.pages import PageHistory, VersionsQuery, read_history
 from crawler.app.registration import parse_typed_url
 from crawler.app.tags import get_tag, list_tags
@@ -40,6 +41,7 @@ KIND_NAMES = {
     EventKind.HINT: "hint (change signal)",
     EventKind.FAILING: "failing",
     EventKind.RECOVERED: "recovered",
+    EventKind.VALUE: "value",
 }
 
 
@@ -105,10 +107,11 @@ def _parse_position(typed: str) -> tuple[datetime, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class UrlFacts:
-    """The data of the page about one URL. history: None if the URL is not tracked."""
+    """The data of the page about one URL. history: None if the URL is not tracked.  values: its series."""
 
     explanation: UrlExplanation
     history: PageHistory | None
+    values: list[ValueSeries]
 
 
 async def load_url_facts(
@@ -116,6 +119,7 @@ async def load_url_facts(
 ) -> UrlFacts:
     """Load the data about one URL of a domain. Raises BadInput for an invalid URL."""
     explanation, history = await explain_page(db, domain, parse_typed_url(text), at=at), None
+    values = await read_series(db, domain, explanation.url)
     if not explanation.untracked:
         history = await read_history(db, domain, explanation.url, query, max_count=MAX_VERSIONS, parsers=parsers)
-    return UrlFacts(explanation, history)
+    return UrlFacts(explanation, history, values)

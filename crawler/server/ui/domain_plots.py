@@ -1,9 +1,11 @@
-"""The plots about a domain: freshness, likely stale pages, freshness by budget, and traffic."""
+"""The plots about a domain: freshness, likely stale pages, freshness by budget, traffic, and the values of a page."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from crawler.app.overview import TRAFFIC_HOURS, Forecast, FreshnessFacts, TrafficHour
+from crawler.app.page_values import ValueSeries
+from crawler.format.reasons import format_reading
 from crawler.format.values import format_share
 from crawler.server.ui.links import UiLinks
 from crawler.server.ui.plots import Dot, Line, Plot
@@ -104,4 +106,31 @@ def build_traffic_plot(hours: Sequence[TrafficHour], *, until: datetime) -> Plot
         low=0.0,
         has_times=True,
         x_range=(until.timestamp() - TRAFFIC_HOURS * HOUR, until.timestamp()),
+    )
+
+
+def build_value_plot(series: ValueSeries, *, until: datetime) -> Plot:
+    """Plot a value over time: it is the same until the next reading, and the line ends where it has no number."""
+    lines: list[list[Dot]] = [[]]
+    for reading in series.readings:
+        at, number = reading.at.timestamp(), reading.number
+        if number is not None:
+            words = format_reading(number, reading.unit, "")
+            lines[-1].append(Dot(at, number, label=f"{reading.at.astimezone(UTC):%Y-%m-%d %H:%M}: {words}"))
+        elif lines[-1]:
+            lines[-1].append(Dot(at, lines[-1][-1].y))
+            lines.append([])
+    if lines[-1]:
+        lines[-1].append(Dot(until.timestamp(), lines[-1][-1].y))
+    last = series.last
+    numbers = [dot.y for dots in lines for dot in dots]
+    lowest, highest = min(numbers, default=0.0), max(numbers, default=0.0)
+    return Plot(
+        title=series.name,
+        summary=f"last {format_reading(last.number, last.unit, last.finding)}",
+        x_label="time (UTC)",
+        y_label=f"{series.name} ({last.unit})" if last.unit else series.name,
+        lines=tuple(Line(series.name, tuple(dots), stepped=True) for dots in lines if dots),
+        low=max(lowest - (highest - lowest) / 2, 0.0) if lowest >= 0 and highest > lowest else None,
+        has_times=True,
     )

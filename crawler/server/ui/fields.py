@@ -60,6 +60,7 @@ RULE_FIELDS = tuple(
         ("ignore", SettingKind.TEXTS, "Ignored elements", "CSS selectors of elements that are not compared.", {}),
         ("watch", SettingKind.TEXTS, "Watched elements", "CSS selectors; only these elements are compared.", {}),
         ("ignore_text", SettingKind.TEXTS, "Ignored text", "Regular expressions of text that is not compared.", {}),
+        ("values", SettingKind.TEXTS, "Values", "Numbers to read, such as price:EUR .price; see Page rules.", {}),
         (
             *("render", SettingKind.TEXT, "Browser rendering", "Whether to render these pages in a browser."),
             {"pattern": "auto|always|never", "mismatch": "not one of auto, always, never"},
@@ -74,7 +75,7 @@ DEFAULTS_ELSEWHERE = {
     "max_pages": "RECRAWL_MAX_PAGES",
 }
 WAS = "was-"  # before the name of a field: its text when the form was shown
-VIEW_FIELDS = ("ignore", "watch", "ignore_text")
+VIEW_FIELDS = ("ignore", "watch", "ignore_text", "values")
 _LABELS = {get_option_name(each): each.label for each in SETTINGS}
 _DEFAULT_SENTENCE = re.compile(r" Default:? [\w.]*\w\.(?= |$)")
 _FORMATS = {

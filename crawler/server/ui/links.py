@@ -56,9 +56,17 @@ class UiLinks:
         """Return the link to one subscription."""
         return _add_query("/notifications/subscription", {"number": number})
 
-    def subscription_form(self, number: int = 0) -> str:
-        """Return the link to the form of a subscription; 0 for a new one."""
-        return _add_query("/notifications/edit", {"number": number})
+    def subscription_form(self, number: int = 0, **parameters: str) -> str:
+        """Return the link to the form of a subscription; 0 for a new one. parameters: by the names of its fields."""
+        return _add_query("/notifications/edit", {"number": number, **parameters})
+
+    def value_form(self, url: str, **parameters: str) -> str:
+        """Return the link to the form that adds a value of a page. parameters: by the names of its fields."""
+        return _add_query("/values", {"url": url, **parameters})
+
+    def actions(self, **parameters: object) -> str:
+        """Return the link to the log of actions. parameters: its filter and place, without empty ones."""
+        return _add_query("/actions", parameters)
 
     def search(self, words: str) -> str:
         """Return the link to the pages that contain these words."""

@@ -27,7 +27,7 @@ from crawler.server.ui.web import PageServer, respond_html
 MAX_SHOWN = 15  # subscriptions on one page of the list
 MAX_LETTERS = 15  # dead letters on the page of a subscription
 MAX_DELIVERY = timedelta(seconds=10)  # no message is started after this, so that the page does not wait for long
-CONDITIONS = ("", "appears", "goes", "below", "above")
+CONDITIONS = ("", "appears", "goes", "below", "above", "differs")
 FLAG = ("no", "yes")
 # The fields of the form, in groups. Their names are those of BadInput.
 GROUPS: dict[str, tuple[Field, ...]] = {
@@ -57,15 +57,20 @@ GROUPS: dict[str, tuple[Field, ...]] = {
             example="5%",
         ),
     ),
-    "Condition on the text": (
+    "Condition": (
         Field(
-            *("condition", "Condition", "Notify when it becomes true. appears, goes: a text. below, above: a number."),
+            *("condition", "Condition"),
+            "Notify when it becomes true. appears, goes: a text. below, above: a number. differs: by a share.",
             choices=CONDITIONS,
         ),
-        Field("value", "Text or number", "Of the condition. A text may be re: and a regular expression."),
+        Field("value", "Text or number", "Such as 40, or 5% for differs. A text may be re: and a regular expression."),
         Field(
             *("selector", "Element", "CSS selector, or xpath: and an XPath, of the element that the condition checks."),
             example=".price",
+        ),
+        Field(
+            *("value_name", "Value", "Or the name of a value that a rule reads: only its changes are sent."),
+            example="price",
         ),
     ),
     "Digest and quiet hours": (
@@ -81,7 +86,7 @@ GROUPS: dict[str, tuple[Field, ...]] = {
         ),
     ),
 }
-FOLDED = {"Condition on the text", "Digest and quiet hours"}  # groups that are closed while they are empty
+FOLDED = {"Condition", "Digest and quiet hours"}  # groups that are closed while they are empty
 NAMES = [each.name for group in GROUPS.values() for each in group]
 # The fields whose typed text is not shown again if it is rejected, because it may be a secret.
 SECRET_FIELDS = {"target", "secret"}
@@ -111,7 +116,7 @@ async def show_subscription(server: PageServer, request: Request) -> Response:
 async def show_form(server: PageServer, request: Request) -> Response:
     """Show the form of a new subscription, or of the one with the number in the address."""
     number = parse_number(request.query_params.get("number", ""))
-    values, kinds = dict[str, str](), NEWS
+    values, kinds = {name: text for name, text in request.query_params.items() if name in NAMES}, NEWS
     if number:
         subscription = await notifications.find_subscription(server.db, number)
         values, kinds = _fill_form(notifications.build_request(subscription)), subscription.options.kinds

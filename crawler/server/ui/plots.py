@@ -36,13 +36,15 @@ class Dot:
 class Line:
     """Points in order of x. style: a class of the style sheet (main, target, found, today, dots).
 
-    joined: whether a line connects the points.  bar: the width of a bar per point, in units of x; 0 for dots.
+    joined: whether a line connects the points.  stepped: in steps, since each value holds until the next one; points
+    without a label are then not drawn.  bar: the width of a bar per point, in units of x; 0 for dots.
     """
 
     label: str
     dots: tuple[Dot, ...]
     style: str = "main"
     joined: bool = True
+    stepped: bool = False
     bar: float = 0.0
 
     @property

@@ -7,10 +7,14 @@ from datetime import datetime
 from crawler.app.blocks import BlockFacts, PickAction
 from crawler.app.changes import FeedItem
 from crawler.app.overview import DomainHead, DomainList, DomainOrder
+from crawler.app.page_values import ValuePreview
 from crawler.app.search import SearchFacts
 from crawler.app.system import SystemFacts
 from crawler.app.try_page import Domain, MaskReason, TryResult, list_blocks, list_differences
+from crawler.server.identity import Identity
+from crawler.server.needs import get_need
 from crawler.server.ui.change_and_url_pages import ChangeFacts, UrlFacts
+from crawler.server.ui.domain_plots import build_value_plot
 from crawler.server.ui.domain_tabs import Tab, describe_head
 from crawler.server.ui.links import SERVER_LINKS, UiLinks
 from crawler.server.ui.templating import get_environment, read_style
@@ -29,11 +33,16 @@ class FlashMessage:
 class Viewer:
     """The viewer of a page. csrf_token: the token in their forms; empty on pages without forms.
 
-    notice: the outcome of the form that they sent last; None if there is none to show.
+    notice: the outcome of the form that they sent last; None if there is none to show.  identity: None without a login.
     """
 
     csrf_token: str = ""
     notice: FlashMessage | None = None
+    identity: Identity | None = None
+
+    def may(self, path: str) -> bool:
+        """Return whether the viewer may send the form of this path, so that pages show only what works."""
+        return self.identity is not None and get_need(path) in self.identity.actor.permissions
 
 
 ANONYMOUS = Viewer()
@@ -98,19 +107,26 @@ def render_url_page(
     facts: UrlFacts, *, links: UiLinks = SERVER_LINKS, viewer: Viewer = ANONYMOUS, is_beside: bool = False
 ) -> str:
     """Render the page about one URL. is_beside: whether to show the compared versions side by side."""
-    return render("page.html", links, viewer, facts=facts, is_beside=is_beside)
+    values = [(each, build_value_plot(each, until=facts.explanation.known.at)) for each in facts.values]
+    return render("page.html", links, viewer, facts=facts, values=values, is_beside=is_beside)
 
 
 PICK_LABELS = {
     PickAction.IGNORE_TEXT: "Ignore text like this anywhere on the page",
     PickAction.IGNORE: "Ignore this element of the page",
     PickAction.WATCH: "Watch only this element of the page",
+    PickAction.VALUES: "Track the number in this element as a value",
 }
 
 
 def render_blocks_page(facts: BlockFacts, *, viewer: Viewer) -> str:
     """Render the blocks of a page; the user can pick one to ignore or watch."""
     return render("blocks.html", SERVER_LINKS, viewer, facts=facts, actions=PICK_LABELS)
+
+
+def render_value_form(preview: ValuePreview, *, viewer: Viewer) -> str:
+    """Render the form that adds a value, with what it would read."""
+    return render("values.html", SERVER_LINKS, viewer, facts=preview, request=preview.request)
 
 
 def render_try_page(seen: TryResult, domain: Domain, *, viewer: Viewer) -> str:

@@ -14,10 +14,18 @@ from crawler import __version__
 from crawler.app.changes import EventKind
 from crawler.app.page_list import ListedPage
 from crawler.app.pages import NEVER, BlockStatus, PageCategory, PageLine, get_path_and_query
+from crawler.app.settings import MACHINE_SETTINGS
 from crawler.app.try_page import Change, ExplainedBlock
 from crawler.format.axes import format_tick
 from crawler.format.explanation import format_due_reason
-from crawler.format.reasons import EVIDENCE_WORDS, HTTP_PREFIX, MASK_REASON_WORDS, format_reason
+from crawler.format.reasons import (
+    EVIDENCE_WORDS,
+    FINDING_WORDS,
+    HTTP_PREFIX,
+    MASK_REASON_WORDS,
+    format_reading,
+    format_reason,
+)
 from crawler.format.reports import format_step
 from crawler.format.values import format_bytes, format_count, format_rate, format_share, format_span, sanitize_text
 from crawler.server.ui import diffs
@@ -157,6 +165,7 @@ def get_environment() -> Environment:
         "due_time": render_due,
         "evidence_text": lambda evidence: EVIDENCE_WORDS.get(evidence, evidence),
         "absolute_time": render_instant,
+        "reading": lambda each: format_reading(each.number, each.unit, each.finding),
         "verdict": CHANGE_NAMES.__getitem__,
         "sanitize": sanitize_text,
         "external_url": get_external_url,
@@ -190,9 +199,11 @@ def get_environment() -> Environment:
         "kind_names": KIND_NAMES,
         "periods": SPANS,
         "mask_reasons": MASK_REASON_WORDS,
+        "finding_words": FINDING_WORDS,
         "BlockStatus": BlockStatus,
         "all_tabs": tuple(Tab),
         "kinds": tuple(EventKind),
+        "machine_settings": MACHINE_SETTINGS,
     }
     return env
 

@@ -11,11 +11,14 @@ from urllib.parse import parse_qsl
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.types import Scope
 
 from crawler.app.changes import AppDatabase
 from crawler.app.running.serving import DomainCounter, IndexSyncer, ParserPool
 from crawler.errors import CrawlerError
-from crawler.server.access import NO_STORE, Authenticator
+from crawler.server.access import NO_STORE, Authenticator, read_cookie
+from crawler.server.identity import Identity, ProxyTrust, build_link_identity, find_session_identity
+from crawler.server.throttle import LoginThrottle
 from crawler.server.timed_cache import TimedCache
 from crawler.server.ui import actions, render
 from crawler.server.ui.actions import Action, Form
@@ -44,14 +47,28 @@ class PageServer:
     counter: DomainCounter
     index: IndexSyncer
     home_folder: Path
+    throttle: LoginThrottle = field(default_factory=LoginThrottle)
+    trust: ProxyTrust = field(init=False)
     _flash_messages: dict[str, render.FlashMessage] = field(default_factory=dict)
     _figures: TimedCache[Any] = field(default_factory=TimedCache)
+
+    def __post_init__(self) -> None:
+        self.trust = ProxyTrust(self.db)
+
+    async def identify(self, scope: Scope) -> Identity | None:
+        """Return who sends a request; None if it is unknown. Raises NotAllowed for a proxy's user without access."""
+        if (proxied := await self.trust.find_identity(scope)) is not None:
+            return proxied
+        session, address = read_cookie(scope, self.authenticator.cookie), self.trust.find_address(scope)
+        if self.authenticator.is_valid_session(session, at=self.now()):
+            return build_link_identity(session, address=address)
+        return await find_session_identity(self.db, session, address=address, at=self.now())
 
     def build_viewer(self, request: Request) -> render.Viewer:
         """Return the viewer with the session's CSRF token and the outcome of its last form, which is shown once."""
         session = request.scope["session"]
         token = self.authenticator.compute_csrf_token(session)
-        return render.Viewer(token, self._flash_messages.pop(session, None))
+        return render.Viewer(token, self._flash_messages.pop(session, None), request.scope["identity"])
 
     async def remember(self, domain_id: int, name: str, compute: Callable[[], Awaitable[T]]) -> T:
         """Return figures of a domain, up to ten minutes old if they take long to compute."""
@@ -59,9 +76,16 @@ class PageServer:
         return figures
 
     async def read_form(self, request: Request) -> dict[str, str]:
+        """Return the fields of a form as `read_fields` does. Raise HTTPException if it lacks the CSRF token."""
+        form = await self.read_fields(request)
+        if not self.authenticator.is_valid_csrf_token(request.scope["session"], form.pop("csrf_token", "")):
+            raise HTTPException(403)
+        return form
+
+    async def read_fields(self, request: Request) -> dict[str, str]:
         """Return the fields of a form; the values of a repeated field are joined by line breaks.
 
-        Raise HTTPException if the form is too large or lacks the session's CSRF token.
+        Raise HTTPException if the form is too large.
         """
         body = bytearray()
         async for part in request.stream():
@@ -71,8 +95,6 @@ class PageServer:
         form: dict[str, str] = {}
         for name, value in parse_qsl(body.decode("utf-8", errors="replace"), keep_blank_values=True):
             form[name] = f"{form[name]}\n{value}" if name in form else value
-        if not self.authenticator.is_valid_csrf_token(request.scope["session"], form.pop("csrf_token", "")):
-            raise HTTPException(403)
         return form
 
     def finish(self, request: Request, outcome: actions.Outcome) -> Response:
@@ -83,6 +105,11 @@ class PageServer:
         message = render.FlashMessage(outcome.message, is_well=outcome.is_well, href=outcome.run_url)
         self._set_flash_message(request, message)
         return redirect(outcome.next_page or (SERVER_LINKS.domain(domain.authority) if domain else SERVER_LINKS.home()))
+
+    def with_message(self, request: Request, response: Response, outcome: actions.Outcome) -> Response:
+        """Return a response whose next page shows the outcome of a form."""
+        self._set_flash_message(request, render.FlashMessage(outcome.message, is_well=outcome.is_well))
+        return response
 
     def reject(self, request: Request, form: Form, error: CrawlerError) -> Response:
         """Redirect to the page that contained a form, which shows why the form was rejected."""

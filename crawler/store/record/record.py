@@ -28,7 +28,7 @@ from crawler.store.domain_rows import post_reprice, post_signals
 from crawler.store.failure_runs import FailureEvent
 from crawler.store.learned.credibility import learn_sources, learn_trust
 from crawler.store.learned.domain_memory import write_memory
-from crawler.store.record import admissions, events, lists, novelty, pages, shared_schedules
+from crawler.store.record import admissions, events, lists, novelty, pages, shared_schedules, values
 from crawler.store.record.events import format_parts
 from crawler.store.record.opic import load_opic_batch, write_opic_batch
 from crawler.store.rows import clean_text, copy_rows, decode_costs, encode_costs, fetch_dict, fetch_value
@@ -102,8 +102,8 @@ async def record_visits(db: Database, lease: Lease, batch: Batch, *, retrying: b
     domain_id, visits = lease.domain.id, batch.visits
     async with db.transaction() as connection:
         # Locks the domain's row for the transaction.
-        values = {"domain_id": domain_id, "token": lease.token, "term": lease.term}
-        state = await fetch_dict(connection, RENEW_AND_READ, values)
+        parameters = {"domain_id": domain_id, "token": lease.token, "term": lease.term}
+        state = await fetch_dict(connection, RENEW_AND_READ, parameters)
         if state is None:
             raise LeaseLost(f"another worker has taken over {lease.domain.authority}")
         await renew_slots(connection, lease)
@@ -129,8 +129,16 @@ async def record_visits(db: Database, lease: Lease, batch: Batch, *, retrying: b
         deferrals = templates.deferrals if templates is not None else ()
         first = state["next_event"]
         failures = await _record_failures(connection, lease.domain, batch, visits, was_suspended=state["was_suspended"])
+        new_values = await values.write_values(connection, lease.domain, visits)
         count = await events.write_events(
-            connection, lease.domain, visits, batch.edit, deferrals, failures=failures, first_number=first
+            connection,
+            lease.domain,
+            visits,
+            batch.edit,
+            deferrals,
+            values=new_values,
+            failures=failures,
+            first_number=first,
         )
         await copy_rows(connection, "visit", VISIT_COLUMNS, (_build_visit_row(domain_id, visit) for visit in visits))
         await _write_learned(connection, domain_id, batch)

@@ -34,14 +34,18 @@ PAGES = f"""
      WHERE domain_id = %(id)s
        AND greatest(first_seen_at, last_visit_at, missing_since, withheld_since, %(at)s) > %(at)s
 """  # noqa: S608  only our own columns are inserted
-# Several visits of one page keep their order, a microsecond apart.
-VISITS = """
+# Several visits of one page, and several rows of a value, keep their order, a microsecond apart.
+VISITS, VALUES = (
+    f"""
     WITH ahead AS (
-        SELECT key, at, row_number() OVER (PARTITION BY key ORDER BY at DESC) - 1 AS later
-          FROM visit WHERE domain_id = %(id)s AND at > %(at)s)
-    UPDATE visit v SET at = %(at)s - ahead.later * interval '1 microsecond'
-      FROM ahead WHERE v.domain_id = %(id)s AND v.key = ahead.key AND v.at = ahead.at
-"""
+        SELECT {key}, at, row_number() OVER (PARTITION BY {key} ORDER BY at DESC) - 1 AS later
+          FROM {table} WHERE domain_id = %(id)s AND at > %(at)s)
+    UPDATE {table} v SET at = %(at)s - a.later * interval '1 microsecond'
+      FROM ahead a
+     WHERE v.domain_id = %(id)s AND (v.{key.replace(", ", ", v.")}, v.at) = (a.{key.replace(", ", ", a.")}, a.at)
+"""  # noqa: S608  only our own columns are inserted
+    for table, key in (("visit", "key"), ("page_value", "key, name"))
+)
 # A suspension that has not ended keeps its remaining time. The site activity is reset and learned again.
 STATE = """
     UPDATE domain_state
@@ -83,6 +87,6 @@ async def reset_clock(db: Database, domain: Domain, *, at: datetime) -> datetime
             return None
         if await fetch_row(connection, IS_LEASED, values) is not None:
             raise BadInput(f"{domain.authority} is being crawled by {row[1]}; stop that crawl, then reset the clock")
-        for statement in (RESET_DUE_TIMES, SHIFT_DUE_TIMES, PAGES, VISITS, *OTHER_UPDATES, STATE):
+        for statement in (RESET_DUE_TIMES, SHIFT_DUE_TIMES, PAGES, VISITS, VALUES, *OTHER_UPDATES, STATE):
             await connection.execute(statement.encode(), values)
         return row[0]  # type: ignore[no-any-return]  # a row is a tuple of anything

@@ -76,6 +76,7 @@ if TYPE_CHECKING:
         list_signal_sources,
         read_url_lists,
     )
+    from crawler.store.report.values import ValueReading, list_numbers, read_values
     from crawler.store.report.versions import (
         PageVersion,
         PastPage,

@@ -9,7 +9,9 @@ from msgspec import Struct
 
 from crawler.core.budget.hours import find_opening
 from crawler.core.domain import parse_stored_hours
+from crawler.core.domain_settings import SETTINGS, get_value
 from crawler.store.database import Connection, Database
+from crawler.store.domain_rows import read_domain
 from crawler.store.domains import DOMAIN_TABLES
 from crawler.store.rows import fetch_dicts, fetch_number, fetch_rows
 
@@ -251,6 +253,7 @@ async def _check_domain(connection: Connection, domain_id: int, domain: str) -> 
             more = ", ..." if rows[0]["many"] > len(rows) else ""
             problems.append((rule, f"{rows[0]['many']} {wrong}: {examples}{more}"))
     problems += [*await _check_waking(connection, values), *await _check_events(connection, values)]
+    problems += await _check_settings(connection, domain_id)
     return [Finding(domain, rule, text) for rule, text in problems]
 
 
@@ -279,6 +282,19 @@ async def _check_waking(connection: Connection, values: dict[str, Any]) -> list[
             sleeps = "never wakes" if row["wake_at"] is None else f"sleeps until {row['wake_at']}"
             return [("asleep", f"the domain {sleeps}, but {row['page']} could be fetched at {possible_at}")]
     return []
+
+
+async def _check_settings(connection: Connection, domain_id: int) -> list[tuple[str, str]]:
+    """Return a problem if the settings in force do not follow from the domain's own, those of its tags and defaults."""
+    domain = await read_domain(connection, domain_id)
+    if domain is None:
+        return []
+    try:
+        expected = domain.layers.merge()
+    except ValueError as error:
+        return [("settings", f"its settings cannot be combined: {error}")]
+    wrong = [each.label for each in SETTINGS if get_value(domain.settings, each) != get_value(expected, each)]
+    return [("settings", f"settings do not follow from its tags: {', '.join(wrong)}")] if wrong else []
 
 
 async def _check_events(connection: Connection, values: dict[str, Any]) -> list[tuple[str, str]]:

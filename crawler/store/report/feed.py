@@ -1,6 +1,6 @@
 """The change feed: the events of all domains in one order, for any number of readers with cursors."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -45,7 +45,7 @@ APPEND_EVENTS = """
 NOTIFY_LISTENERS = "SELECT pg_notify(%(channel)s, max(position)::text) FROM feed"
 CHUNK = 10_000
 EVENT = """
-    e.at, e.url, e.change, e.version, e.distance_bits, e.magnitude, e.parts, e.pages, e.source, e.reason,
+    e.at, e.url, e.change, e.version, e.distance_bits, e.magnitude, e.parts, e.pages, e.source, e.reason, e.value,
     CASE WHEN %(blocks)s THEN e.blocks END AS blocks
 """
 # Depending on the conditions, a query starts from the events or from the feed, and looks up each row in the other table
@@ -64,7 +64,7 @@ BY_FEED = f"""
 FEED_ITEMS = """
     WITH found AS MATERIALIZED ({found})
     SELECT e.position, d.authority AS domain, e.at, e.url, e.change, e.version, e.distance_bits, e.magnitude, e.parts,
-           e.pages, e.blocks, e.source, e.reason,
+           e.pages, e.blocks, e.source, e.reason, e.value,
            coalesce((SELECT s.title FROM snapshot s
                       WHERE s.domain_id = e.domain_id AND s.key = e.key AND s.number = e.version), '') AS title,
            (SELECT r.importance FROM report_page r WHERE r.domain_id = e.domain_id AND r.key = e.key) AS importance,
@@ -121,6 +121,7 @@ class EventKind(StrEnum):
     HINT = "hint"  # a change signal says that the page has changed; it has not been visited yet
     FAILING = "failing"  # the page keeps failing; with version 0, the whole domain is suspended
     RECOVERED = "recovered"  # the page or the domain responds again
+    VALUE = "value"  # a value that a rule reads from the page differs
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +200,7 @@ class FeedItem:
     parts: which of text, link, image, title and meta changed; empty if the blocks were not compared.
     blocks: the first blocks that changed, if requested.  pages: for a change of the template, the number of pages it
     was seen on.  source: for a hint, the source of the change signal.  reason: for FAILING, why the last visit failed.
+    value: for VALUE, its name and unit, the last number before (was), the number (now) or why there is none (finding).
     title: of that version; empty without one.  importance: the current importance of the page (mean of the domain: 1);
     None outside the OPIC economy.  moved_to: the page that a moved page redirects to, if it is a page of the domain.
     """
@@ -216,6 +218,7 @@ class FeedItem:
     pages: int | None = None
     source: str | None = None
     reason: str | None = None
+    value: Mapping[str, Any] | None = None
     title: str = ""
     importance: float | None = None
     moved_to: Url | None = None

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from crawler.core.domain import Domain
 from crawler.store.database import Database
-from crawler.store.rows import fetch_number, fetch_row, fetch_value
+from crawler.store.rows import execute, fetch_number, fetch_row, fetch_value
 
 CHUNK = 5_000  # events in one transaction
 MAX_POSITION = 2**62  # higher than any position
@@ -47,6 +47,13 @@ FORGET = """
            forgotten_until = greatest(forgotten_until, (SELECT max(position) FROM gone))
      WHERE domain_id = %(domain_id)s AND first_event = %(first)s
  RETURNING 1
+"""
+# The newest row of each series stays.
+FORGET_VALUES = """
+    DELETE FROM page_value v
+     WHERE v.domain_id = %(domain_id)s AND v.at < %(before)s
+       AND EXISTS (SELECT FROM page_value n
+                    WHERE n.domain_id = %(domain_id)s AND n.key = v.key AND n.name = v.name AND n.at > v.at)
 """
 LOCK = "SELECT first_event FROM domain_state WHERE domain_id = %(domain_id)s FOR NO KEY UPDATE"
 READERS = """
@@ -116,6 +123,11 @@ async def find_changes_to_forget(
     until = read_until if read_until is not None else MAX_POSITION
     row = await fetch_row(db, LAST_TO_FORGET, {"domain_id": domain.id, "before": before, "read_until": until})
     return range(row[1], row[0] + 1) if row else range(0)
+
+
+async def forget_values(db: Database, domain: Domain, *, before: datetime) -> int:
+    """Delete what rules read from a domain's pages before an instant, except the last of each value."""
+    return await execute(db, FORGET_VALUES, {"domain_id": domain.id, "before": before})
 
 
 async def forget_changes(db: Database, domain: Domain, numbers: range) -> range:

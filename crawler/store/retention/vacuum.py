@@ -14,7 +14,15 @@ LEAVES = """
      ORDER BY pg_total_relation_size(c.oid) DESC
 """
 LOCK_TIMEOUT = "SET lock_timeout = '10s'"  # while VACUUM waits for the lock of a partition, other statements wait, too
-PRUNED_TABLES = ("snapshot", "content", "visit", "visit_pack", "event", "feed")  # tables that prune deletes from
+PRUNED_TABLES = (
+    "snapshot",
+    "content",
+    "visit",
+    "visit_pack",
+    "event",
+    "feed",
+    "page_value",
+)  # tables that prune deletes from
 
 
 async def vacuum(db: Database, *, full: bool = False) -> list[str]:

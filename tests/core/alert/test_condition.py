@@ -2,7 +2,8 @@
 
 import pytest
 
-from crawler.core.alert.condition import Condition, ConditionKind, becomes_true, find_number, get_decimal_mark
+from crawler.core.alert.condition import Condition, ConditionKind, becomes_true
+from crawler.core.page.numbers import find_number, get_decimal_mark
 
 
 @pytest.mark.parametrize(

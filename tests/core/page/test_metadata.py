@@ -69,6 +69,11 @@ def test_json_ld_is_bounded() -> None:
     assert read(ld({"a": 1}) + large) == {"json_ld": [{"a": 1}]}
 
 
+def test_number_that_is_not_finite_stays_a_text() -> None:
+    page = '<script type="application/ld+json">{"a": 1e400, "b": -1E999, "c": NaN, "d": 1e5}</script>'
+    assert read(page)["json_ld"] == [{"a": "1e400", "b": "-1E999", "c": "NaN", "d": 1e5}]
+
+
 def test_characters_that_postgres_rejects_are_replaced() -> None:
     found = read(ld(r'{"a": "x\u0000y", "b": "\ud83d\ude00 \ud800"}'))
     assert found == {"json_ld": [{"a": "xy", "b": "\U0001f600 ?"}]}

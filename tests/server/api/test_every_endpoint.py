@@ -20,6 +20,23 @@ __all__ = ["hook"]
 DOCS = Path(__file__).parents[3] / "docs" / "api.md"
 WRITES = bool(os.environ.get("RECRAWL_WRITE_DOCS"))  # read now: the fixture `recrawl` removes it
 SCOPES = ("read", "crawl", "admin")
+# The names of the actions that `call_every_endpoint` records.
+API_ACTIONS = {
+    *(
+        "add domain",
+        "change domain",
+        "pause domain",
+        "remove domain",
+        "add rule",
+        "remove rule",
+        "recrawl",
+        "act on pages",
+    ),
+    "reset clock",
+    *("add subscription", "change subscription", "test subscription", "remove subscription", "pause subscription"),
+    *("resume subscription", "redeliver", "discard dead letters"),
+    *("add user", "invite user", "change user", "remove user", "change tags", "change tag", "remove tag"),
+}
 OPML = '<opml version="2.0"><body><outline text="B" htmlUrl="http://b.test/"/><outline xmlUrl="{}two"/></body></opml>'
 
 
@@ -113,12 +130,36 @@ def call_every_endpoint(client: Client, site: Site, recrawl: Recrawl, hook: Hook
     assert (trial["change"], trial["differences"][0]["is_significant"]) == ("changed", True)
     assert client.call("add_hints", {"urls": [f"{site.url}one"], "source": "cms"})["accepted"] == {site.name: 1}
 
+    client.call("add_rule", {"pattern": "/one$", "values": ["price:EUR p"]}, domain=site.name)
+    site.page("/one", text="Rye is sold at 39.90 a sack.")
+    assert recrawl("crawl", site.name).code == 0
+    (reading,) = client.call("list_values", url=f"{site.url}one", name="price")["items"]
+    assert (reading["number"], reading["unit"], reading["finding"]) == (39.9, "EUR", "")
+    assert client.call("try_page", {"url": f"{site.url}one"})["values"][0]["number"] == 39.9
+
     imported = client.call("import_urls", {"text": OPML.format(site.url), "offline": True})
     assert (imported["registered"], imported["pages"], imported["failed"]) == (["b.test"], 1, {})
     paused = client.call("change_domain", {"settings": {"delay_seconds": None}, "paused": True}, domain=site.name)
     assert (paused["settings"]["delay_seconds"], paused["paused"], paused["wait"]["reason"]) == (None, True, "paused")
     client.call("remove_domain", domain="b.test")
+
+    invited = client.call("add_user", {"name": "Alice@example.com", "role": "edit"})
+    assert (invited["name"], "/invitation?code=" in invited["url"]) == ("alice@example.com", True)
+    assert client.call("invite_user", name=invited["name"])["url"] != invited["url"]
+    assert client.call("change_user", {"disabled": True}, name=invited["name"])["disabled_at"] is not None
+    assert [each["role"] for each in client.call("list_users")["items"]] == ["edit"]
+    client.call("remove_user", name=invited["name"])
+    check_actions(client)
     assert [each["domain"] for each in client.call("list_domains")["items"]] == [site.name]
+
+
+def check_actions(client: Client) -> None:
+    """Check that each change by the API is recorded, except trials, which change nothing, and hints, which are many."""
+    changes = {name for name, each in client.operations.items() if each.method != "GET"} - {"try_page", "add_hints"}
+    assert changes <= client.calls.keys(), "call it before this check"
+    actions = client.call("list_actions", actor="all", limit=1000)["items"]
+    assert {(each["actor_kind"], each["address"]) for each in actions} == {("token", "127.0.0.1")}
+    assert {each["action"] for each in actions} == API_ACTIONS
 
 
 def test_every_endpoint_works_and_has_an_example(

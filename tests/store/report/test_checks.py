@@ -170,6 +170,20 @@ async def test_each_violation_gives_exactly_its_finding(
     assert {finding.rule for finding in await report.check_invariants(walked_db)} == rules
 
 
+async def test_settings_that_do_not_follow_from_the_tags_are_found(walked_db: Database) -> None:
+    tag = """
+        INSERT INTO tag (name, settings) VALUES ('news', '{"budget_per_day": 7, "max_age_s": 60}'),
+               ('slow', '{"budget_per_day": 8}')
+    """
+    found = await broken(walked_db, tag, "INSERT INTO domain_tag (tag, domain_id) SELECT 'news', id FROM domain")
+    assert found == {"settings": "settings do not follow from its tags: Budget per day, Maximum age"}
+
+    repaired = "UPDATE domain SET budget_per_day = 9, own_settings = '{budget_per_day}', max_age_s = 60"
+    assert await broken(walked_db, repaired) == {}
+    at_odds = await broken(walked_db, "INSERT INTO domain_tag (tag, domain_id) SELECT 'slow', id FROM domain")
+    assert at_odds["settings"].startswith("its settings cannot be combined: its tags news and slow")
+
+
 async def test_a_frontier_row_without_a_page_is_found(walked_db: Database) -> None:
     found = await broken(walked_db, "DELETE FROM page WHERE url LIKE '%/3'")
 

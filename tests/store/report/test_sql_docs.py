@@ -46,6 +46,11 @@ BESIDE = """
     VALUES ({id}, 1, 'sitemap', 7, '{at}', 0.75, 0.01, 0.5, 0.75, 0.01, 0.5);
     INSERT INTO subscription (target, kinds, created_at, position, failures, failing_since, resume_at, last_error)
     VALUES ('env:MAIL', '{{changed}}', '{at}', 8, 2, '{at}', '{at}', 'env:MAIL is not there');
+    INSERT INTO page_value (domain_id, key, name, at, number, unit, text, finding, version)
+    SELECT {id}, key, 'price', v.at::timestamptz, v.number, 'EUR', v.text, v.finding, v.version
+      FROM page, (VALUES ('2026-01-01', 44.9, '44.90', '', 1), ('2026-01-02', 39.9, '39.90', '', 2),
+                         ('2026-01-03', NULL, 'sold out', 'no_number', 3)) AS v(at, number, text, finding, version)
+     WHERE domain_id = {id} AND url LIKE '%/tea';
     INSERT INTO notice (subscription_id, position, domain_id, key, due_at, content)
     SELECT 1, f.position, f.domain_id, e.key, f.appended_at, '{{}}' FROM feed f JOIN event e USING (domain_id, number)
      WHERE f.position = 8
