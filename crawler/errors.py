@@ -46,6 +46,10 @@ class PluginBroken(CrawlerError):
     """A configured plugin that is not installed, cannot be loaded, or does not fit its extension point."""
 
 
+class NotStored(CrawlerError):
+    """A version of a page that does not exist or is no longer stored."""
+
+
 class StoreUnavailable(CrawlerError):
     """The database cannot be reached or does not respond. Nothing that was recorded is lost."""
 

@@ -144,9 +144,7 @@ async def run_crawl(
     for line in summarize_shift(shift, waiting):
         get_run_logger().info("%s", line)
     if has_findings(shift):
-        only = targets.domains[0] if targets.domains and len(targets.domains) == 1 else None
-        urls = list_notable_urls(shift)
-        changes = await read_changes_of_pages(db, urls, since=started_at, at=result.at, only_domain=only)
+        changes = await read_changes_of_pages(db, list_notable_urls(shift), since=started_at, at=result.at)
         summary = render_markdown(shift, changes, waiting, origin=get_web_ui_origin(get_settings()))
         await show_markdown(summary, key="crawl-result", description="Crawl results")
     if result.was_stopped:

@@ -1,6 +1,7 @@
 """The result of a crawl run, as a Markdown artifact, log lines and the message of its state."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from crawler.app.changes import BlockChange, FeedItem, diff_words, shorten_runs
@@ -40,7 +41,8 @@ def format_state(shift: ShiftResult, waits: Sequence[str] = ()) -> str:
     counts = list_counts(shift.stats)
     if not counts and shift.stats.visits:
         counts = [f"{shift.stats.visits:,} unchanged"]
-    suspended = [f"{format_count(len(shift.suspensions), 'domain')} suspended"] if shift.suspensions else []
+    reasons = Counter(format_reason(each.reason) for each in shift.suspensions.values())
+    suspended = [f"{format_count(count, 'domain')} suspended ({why})" for why, count in reasons.items()]
     return ", ".join([*counts, *waits] or suspended) or "Nothing was due"
 
 
@@ -50,7 +52,8 @@ def summarize_shift(shift: ShiftResult, waits: Sequence[str] = ()) -> list[str]:
         return list(waits) or ["Nothing was due"]
     lines = list_figures(shift)
     suspended = [
-        f"{name} until {format_instant(each.until)} ({each.reason})" for name, each in shift.suspensions.items()
+        f"{name} until {format_instant(each.until)} ({format_reason(each.reason)})"
+        for name, each in shift.suspensions.items()
     ]
     if suspended:
         lines.append(f"Suspended: {', '.join(suspended)}")
@@ -96,7 +99,10 @@ def render_markdown(
             "",
         ]
     for name, each in shift.suspensions.items():
-        lines += [f"{name} is suspended until {format_instant(each.until)}: {escape_markdown(each.reason)}", ""]
+        lines += [
+            f"{name} is suspended until {format_instant(each.until)}: {escape_markdown(format_reason(each.reason))}",
+            "",
+        ]
     for name, error in shift.broken.items():
         lines += [f"{name} failed with an internal error: {escape_markdown(error)}", ""]
     lines += [text for wait in waits for text in (escape_markdown(wait), "")]

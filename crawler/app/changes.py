@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 
 from msgspec.structs import replace
 
@@ -14,15 +15,17 @@ from crawler.app.tags import get_tag
 from crawler.core.change.word_diff import diff_words, shorten_runs
 from crawler.core.domain import Domain
 from crawler.core.freshness.prior import derive_template
-from crawler.core.http.urls import Url
+from crawler.core.http.urls import Url, compute_page_key, get_authority
 from crawler.errors import StoreUnavailable
 from crawler.format.kinds import NEWS
 from crawler.store import report
-from crawler.store.domains import list_names
+from crawler.store.domains import find_domain, list_names
 from crawler.store.report import BlockChange, ChangeFilter, EventKind, FeedItem
 
 OnOutage = Callable[[StoreUnavailable], None]
 ALL_KINDS = frozenset(EventKind)
+NEWEST = ChangeFilter(kinds=NEWS)
+NEWS_AND_ADDED = NEWS | {EventKind.ADDED}
 CHANGES_PER_BATCH = 500
 MAX_UNREAD = 1000
 CHANGES_WITH_BLOCKS_PER_BATCH = 100  # each with up to 50 blocks of 500 characters before and 500 after
@@ -76,7 +79,7 @@ async def list_changes(db: AppDatabase, query: ChangesQuery, *, max_count: int, 
     instant = at or datetime.now(UTC)
     where = await make_change_filter(db, query, at=at)
     items = await report.list_newest_changes(db, replace(where, kinds=query.kinds or NEWS), max_count=max_count)
-    counts = await report.count_changes(db, replace(where, kinds=query.kinds or NEWS | {EventKind.ADDED}))
+    counts = await report.count_changes(db, replace(where, kinds=query.kinds or NEWS_AND_ADDED))
     return NewestChanges(items, counts, end=await report.read_feed_end(db), since=where.since, at=instant)
 
 
@@ -133,33 +136,33 @@ async def iterate_changes(
 
 async def read_newest_changes(
     db: AppDatabase,
+    where: ChangeFilter = NEWEST,
     *,
     at: datetime,
     max_count: int,
-    only_domain: Domain | None = None,
-    kinds: frozenset[EventKind] = NEWS,
-    since: datetime | None = None,
     before: tuple[datetime, int] | None = None,
-    tag: str | None = None,
 ) -> list[FeedItem]:
-    """Return the newest changes with their changed blocks. before: only changes older than this (time, position)."""
+    """Return the newest changes with their changed blocks. before: only changes older than this (time, position).
+
+    Raises BadInput if a search by words takes long.
+    """
     await report.append_to_feed(db, at=at)
-    domain_id = only_domain.id if only_domain is not None else None
-    where = ChangeFilter(domain_id=domain_id, kinds=kinds, since=since, tag=tag)
     return await report.list_newest_changes(db, where, before=before, max_count=max_count)
 
 
 async def read_changes_of_pages(
-    db: AppDatabase, urls: Collection[Url], *, since: datetime, at: datetime, only_domain: Domain | None = None
+    db: AppDatabase, urls: Collection[Url], *, since: datetime, at: datetime
 ) -> dict[Url, FeedItem]:
-    """Return the last change of each of these pages since a time, with its blocks, as far as the batches reach."""
+    """Return the last change of each of these pages since a time, with its blocks. Ask for few pages."""
     await report.append_to_feed(db, at=at)
     items: list[FeedItem] = []
-    # Pages that were added can be many, and then hide the other changes.
-    for kinds in (NEWS, frozenset({EventKind.ADDED})):
-        where = ChangeFilter(domain_id=only_domain.id if only_domain is not None else None, kinds=kinds, since=since)
-        items += await report.read_feed(db, where, max_count=CHANGES_WITH_BLOCKS_PER_BATCH, with_blocks=True)
-    return {item.url: item for item in items if item.url in urls}
+    for authority, group in groupby(sorted(urls), key=get_authority):
+        if (domain := await find_domain(db, authority)) is None:
+            continue
+        for url in group:
+            where = ChangeFilter(domain_id=domain.id, key=compute_page_key(url), kinds=NEWS_AND_ADDED, since=since)
+            items += await report.list_newest_changes(db, where, max_count=1)
+    return {item.url: item for item in items}
 
 
 @dataclass(frozen=True, slots=True)

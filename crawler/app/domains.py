@@ -38,7 +38,7 @@ from crawler.runtime.secrets import explain_missing
 from crawler.settings import Settings
 from crawler.store import claim, domains, record
 from crawler.store.domain_settings import check_settings, merge_layers
-from crawler.store.domains import DomainSummary
+from crawler.store.domains import DomainSummary, list_domains_after
 
 if TYPE_CHECKING:
     from crawler.app.root_probe import RootProbe  # a crawl does not need it
@@ -83,6 +83,7 @@ async def add_domains(
     tags: Sequence[str] = (),
     offline: bool = False,
     keep_responses: bool = False,
+    max_probe_time: timedelta | None = None,
     at: datetime,
 ) -> list[AddResult]:
     """Register names or URLs, all with the same settings and tags; return the results in the same order.
@@ -90,6 +91,7 @@ async def add_domains(
     The roots of unregistered domains are fetched concurrently, unless `offline` or the settings prevent it.
     keep_responses: return the responses of the roots without charging them; the caller must record visits of them, or
     charge their requests.
+    max_probe_time: domains whose roots take longer are not registered; None for no limit.
     Raises BadInput for invalid settings.
     """
     layers = make_layers(patch, db.settings, tags=await find_or_make_tags(db, tags))
@@ -99,7 +101,9 @@ async def add_domains(
     added = []
     async with _open_root_probe(db, domain_settings, at=at) as probe:
         unregistered = [name for name in names if name not in registered]
-        candidates = iter(await _probe_all(probe, unregistered, domain_settings, offline=offline, at=at))
+        candidates = iter(
+            await _probe_all(*(probe, unregistered, domain_settings), offline=offline, max_time=max_probe_time, at=at)
+        )
         for name in names:
             candidate = registered[name] if name in registered else next(candidates)
             if isinstance(candidate, DomainCandidate):
@@ -191,8 +195,15 @@ async def _open_root_probe(
 
 
 async def _probe_all(
-    probe: "RootProbe", names: Sequence[str], domain_settings: DomainSettings, *, offline: bool, at: datetime
+    probe: "RootProbe",
+    names: Sequence[str],
+    domain_settings: DomainSettings,
+    *,
+    offline: bool,
+    max_time: timedelta | None,
+    at: datetime,
 ) -> list[DomainCandidate | BadInput]:
+    seconds = None if max_time is None else max_time.total_seconds()
     skip_reason = _explain_skipped_probe(domain_settings, at=at)
     max_requests = 0 if domain_settings.bytes_per_day == 0 else domain_settings.budget_per_day
     slots = asyncio.Semaphore(MAX_CONCURRENT_PROBES)
@@ -203,8 +214,10 @@ async def _probe_all(
                 candidate = registration.parse_candidate(name)
                 warning = "" if offline else f"{candidate.authority} was not fetched: {skip_reason}"
                 return replace(candidate, warning=warning)
-            async with slots:
+            async with asyncio.timeout(seconds), slots:
                 return await registration.probe_domain(probe, name, max_requests=max_requests)
+        except TimeoutError:
+            return BadInput(f"its root page did not arrive within {seconds:g} s: add it again, or without fetching it")
         except BadInput as error:
             return error
 

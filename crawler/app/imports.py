@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from crawler.app.action_log import compare_settings, describe_action, format_names, recorded
 from crawler.app.database import AppDatabase
@@ -71,13 +71,15 @@ async def import_names(
     tags: Sequence[str] = (),
     offline: bool = False,
     may_continue: Callable[[], bool] = lambda: True,
+    max_probe_time: timedelta | None = None,
     at: datetime,
 ) -> ImportResult:
     """Register the domains of names and URLs, and add the URLs with a path as pages that are due now.
 
     New domains get the settings of the patch; `offline` is as in `add_domains`. A name of a registered domain fails.
     tags: of the new domains, and of the registered ones whose names or pages are given, unless these cannot have them.
-    may_continue: returns whether there is time for further domains.  Raises BadInput for invalid settings.
+    may_continue: returns whether there is time for further domains.  max_probe_time: as in `add_domains`.
+    Raises BadInput for invalid settings.
     """
     urls_by_name, result = dict[str, Url](), ImportResult([], 0, {}, [])
     for name in names:
@@ -95,7 +97,7 @@ async def import_names(
             result.failed.update((name, NOT_REACHED) for group in step for name in group)
             continue
         firsts = [group[0] for group in step]
-        results = await add_domains(db, firsts, patch, tags=tags, offline=offline, at=at)
+        results = await add_domains(db, firsts, patch, tags=tags, offline=offline, max_probe_time=max_probe_time, at=at)
         for group, added in zip(step, results, strict=True):
             if tags and added.domain is not None and not added.is_new:
                 await _tag(db, added.domain, tags, result, at=at)

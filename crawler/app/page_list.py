@@ -1,7 +1,10 @@
 """The list of a domain's pages, and actions on several of its pages at once."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
+from typing import assert_never
 
 from crawler.app import rules
 from crawler.app.action_log import recorded
@@ -13,7 +16,7 @@ from crawler.core.domain import Domain
 from crawler.core.http.urls import Url
 from crawler.core.tags import LayeredSettings
 from crawler.core.visit.state import PageCategory
-from crawler.errors import BadInput
+from crawler.errors import BadInput, name_field
 from crawler.store import domains as store
 from crawler.store.domain_settings import merge_layers
 from crawler.store.report import ALL, FAILING, RENDERED
@@ -22,6 +25,24 @@ from crawler.store.report.page_list import ListedPage, PageListPart, PageOrder, 
 LISTS = (ALL, FAILING, *(each.value for each in PageCategory if each is not PageCategory.UNREAD_LIST), RENDERED)
 MAX_SELECTED = 200  # pages of one action
 BOOST_WEIGHT = 4.0  # as the default of --boost-factor
+
+
+class PageAction(StrEnum):
+    """An action on several pages of a domain."""
+
+    RECRAWL = "recrawl"  # make them due now
+    BOOST = "boost"  # multiply their importance by BOOST_WEIGHT, by a rule for each
+    ONCE = "once"  # revisit them only on request, by a rule for each
+    EXCLUDE = "exclude"  # add them to the excluded patterns of the domain
+
+
+@dataclass(frozen=True, slots=True)
+class PageActionResult:
+    """The result of an action on pages. domain: as it is now.  pages: how many.  recrawl: of the action RECRAWL."""
+
+    domain: Domain
+    pages: int
+    recrawl: RefreshResult | None = None
 
 
 async def list_domain_pages(
@@ -33,10 +54,32 @@ async def list_domain_pages(
     return await list_pages(db, domain, query, max_count=max_count, at=at)
 
 
-@recorded("recrawl", "urls")
-async def recrawl_pages(db: AppDatabase, domain: Domain, urls: Sequence[str], *, at: datetime) -> RefreshResult:
-    """Make pages of a domain due now, and start a run that fetches them if a local stack runs. Raises BadInput."""
-    selected = _parse_selected(domain, urls)
+@recorded("act on pages", "action", "urls")
+async def act_on_pages(
+    db: AppDatabase, domain: Domain, action: PageAction, urls: Sequence[str], *, at: datetime
+) -> PageActionResult:
+    """Do something with up to MAX_SELECTED pages of a domain. Raises BadInput."""
+    if not 0 < len(urls) <= MAX_SELECTED:
+        raise BadInput(f"select 1 to {MAX_SELECTED} pages", field="urls")
+    with name_field("urls"):
+        selected = list(dict.fromkeys(parse_prefix(domain, url) for url in urls))
+    patterns = list(map(rules.make_page_pattern, selected))
+    match action:
+        case PageAction.RECRAWL:
+            return PageActionResult(domain, len(selected), await _recrawl_pages(db, domain, selected, at=at))
+        case PageAction.BOOST:
+            domain = await rules.add_terms(db, domain, patterns, at=at, weight=BOOST_WEIGHT)
+        case PageAction.ONCE:
+            domain = await rules.add_terms(db, domain, patterns, at=at, once=True)
+        case PageAction.EXCLUDE:
+            domain = await _exclude(db, domain, patterns, at=at)
+        case _:
+            assert_never(action)
+    return PageActionResult(domain, len(selected))
+
+
+async def _recrawl_pages(db: AppDatabase, domain: Domain, selected: Sequence[Url], *, at: datetime) -> RefreshResult:
+    """Make pages of a domain due now, and start a run that fetches them if a local stack runs."""
     await store.add_seeds(db, domain, selected, at=at)
     wait = await find_wait(db, domain, at=at)
     run_url = await try_to_recrawl(db, domain, path="")  # the pages are due already
@@ -44,34 +87,8 @@ async def recrawl_pages(db: AppDatabase, domain: Domain, urls: Sequence[str], *,
     return RefreshResult(domain, url, len(selected), wait, run_url=run_url)
 
 
-@recorded("boost pages")
-async def boost_pages(db: AppDatabase, domain: Domain, urls: Sequence[str], *, at: datetime) -> Domain:
-    """Multiply the importance of pages by BOOST_WEIGHT, with a rule for each. Raises BadInput."""
-    return await rules.add_terms(db, domain, _list_patterns(domain, urls), at=at, weight=BOOST_WEIGHT)
-
-
-@recorded("stop revisits")
-async def stop_revisits(db: AppDatabase, domain: Domain, urls: Sequence[str], *, at: datetime) -> Domain:
-    """Revisit pages only on request, with a rule for each. Raises BadInput."""
-    return await rules.add_terms(db, domain, _list_patterns(domain, urls), at=at, once=True)
-
-
-@recorded("exclude pages")
-async def exclude_pages(db: AppDatabase, domain: Domain, urls: Sequence[str], *, at: datetime) -> Domain:
-    """Add pages to the excluded patterns of a domain. Raises BadInput."""
-    patterns = _list_patterns(domain, urls)
-
+async def _exclude(db: AppDatabase, domain: Domain, patterns: Sequence[str], *, at: datetime) -> Domain:
     def exclude(layers: LayeredSettings) -> LayeredSettings:
         return layers.set_own({"exclude": tuple(dict.fromkeys([*merge_layers(layers).exclude, *patterns]))})
 
     return await store.update_settings(db, domain, exclude, at=at)
-
-
-def _list_patterns(domain: Domain, urls: Sequence[str]) -> list[str]:
-    return list(map(rules.make_page_pattern, _parse_selected(domain, urls)))
-
-
-def _parse_selected(domain: Domain, urls: Sequence[str]) -> list[Url]:
-    if not 0 < len(urls) <= MAX_SELECTED:
-        raise BadInput(f"select 1 to {MAX_SELECTED} pages")
-    return list(dict.fromkeys(parse_prefix(domain, url) for url in urls))

@@ -12,7 +12,7 @@ from crawler.core.http.urls import PageKey, Url, compute_page_key, get_authority
 from crawler.core.opic.order import Order
 from crawler.core.page.block import BlockKind
 from crawler.core.visit.state import NEVER, PageCategory, State
-from crawler.errors import BadInput, CrawlerError
+from crawler.errors import BadInput, NotStored
 from crawler.format.values import format_when
 from crawler.plugins import load_plugins
 from crawler.store import domains, report
@@ -51,38 +51,38 @@ async def make_target_filter(db: AppDatabase, text: str) -> report.ChangeFilter:
 async def read_version(
     db: AppDatabase, domain: Domain, url: Url, selector: VersionSelector, *, now: datetime
 ) -> VersionContent:
-    """Return the selected version of a page. Raises CrawlerError if it does not exist or is no longer stored."""
+    """Return the selected version of a page. Raises NotStored if it does not exist or is no longer stored."""
     number = selector if isinstance(selector, int) else None
     at = now - selector if isinstance(selector, timedelta) else selector if isinstance(selector, datetime) else None
     content = await report.read_version(db, domain, url, number=number, at=at)
     if content is not None and content.version.is_stored:
         return content
     if content is not None:
-        raise CrawlerError(
+        raise NotStored(
             f"the text of version {content.version.number} of {url}, of {format_instant(content.version.at)}, "
             f"is no longer stored (--keep-versions); to see which are: recrawl versions {url}"
         )
     newest = await report.list_versions(db, domain, url, max_count=1)
     if not newest:
-        raise CrawlerError(f"no version of {url} is stored; for the reason: recrawl explain {url}")
+        raise NotStored(f"no version of {url} is stored; for the reason: recrawl explain {url}")
     if number is not None and 0 < number < newest[0].number:
-        raise CrawlerError(f"version {number} of {url} was deleted (--keep-changes): recrawl versions {url}")
+        raise NotStored(f"version {number} of {url} was deleted (--keep-changes): recrawl versions {url}")
     if number is not None:
         raise BadInput(f"{url} has no version {number}; its newest is {newest[0].number}: recrawl versions {url}")
     first = await report.read_version(db, domain, url, number=1)
     first_seen = f"; it was first fetched at {format_instant(first.version.at)}" if first else ""
-    raise CrawlerError(f"{url} had no version at {format_instant(at or datetime.now(UTC))}{first_seen}")
+    raise NotStored(f"{url} had no version at {format_instant(at or datetime.now(UTC))}{first_seen}")
 
 
 async def list_versions(db: AppDatabase, text: str, *, max_count: int, now: datetime) -> tuple[Url, list[PageVersion]]:
-    """Return the versions of a page, newest first. Raises CrawlerError if none is stored."""
+    """Return the versions of a page, newest first. Raises NotStored if none is stored."""
     domain, url = await resolve_page(db, text)
     await read_version(db, domain, url, None, now=now)
     return url, await report.list_versions(db, domain, url, max_count=max_count)
 
 
 async def find_version(db: AppDatabase, text: str, selector: VersionSelector, *, now: datetime) -> VersionContent:
-    """Return a version of the page that a user typed. Raises CrawlerError if there is none."""
+    """Return a version of the page that a user typed. Raises NotStored if there is none."""
     domain, url = await resolve_page(db, text)
     return await read_version(db, domain, url, selector, now=now)
 
@@ -103,7 +103,7 @@ async def compare_versions(
     """Compare two versions of a page, block by block and word by word.
 
     before: None for the version before `after`.  context: the number of unchanged blocks around a change.
-    Raises CrawlerError if there is only one version, or the text of one of the two is not stored.
+    Raises NotStored if there is only one version, or the text of one of the two is not stored.
     """
     from crawler.engine.page_diff import diff_versions
     from crawler.engine.parsing.parser_pool import ParserPool
@@ -111,7 +111,7 @@ async def compare_versions(
     domain, url = await resolve_page(db, text)
     new = await read_version(db, domain, url, after, now=now)
     if before is None and new.version.number == 1:
-        raise CrawlerError(
+        raise NotStored(
             f"{url} has only one version{' up to then' if after is not None else ''}, of "
             f"{format_when(new.version.at, now=now)}, so there is nothing to compare: recrawl show {url}"
         )

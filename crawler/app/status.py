@@ -193,7 +193,7 @@ def format_wait(wait: Wait | None, domain: Domain, *, now: datetime) -> str:
     if wait is None:
         return ""
     sentences = _SENTENCES | _WITHOUT_END if wait.until is None else _SENTENCES
-    detail = format_reason(wait.detail) if wait.reason is WaitReason.SUSPENDED else wait.detail
+    detail = _explain_suspension(wait) or wait.detail
     until = format_when(wait.until, now=now)
     text = sentences[wait.reason].format(name=domain.authority, until=until, detail=detail)
     return f"{text}; {format_count(wait.pages, 'requested page')} waiting" if wait.pages else text
@@ -203,15 +203,21 @@ def format_waits_briefly(waits: Collection[tuple[Domain, Wait, int | None]], *, 
     """Return a few words for each reason to wait, such as "64 paced until 09:40Z".
 
     waits: waiting domains with the number of their due pages; None if it is unknown.  The times are the earliest.
+    Suspensions for different reasons are different.
     """
     words = []
-    for reason in dict.fromkeys(wait.reason for _, wait, _ in waits):
-        alike = [(domain, wait, pages) for domain, wait, pages in waits if wait.reason is reason]
+    for reason, why in dict.fromkeys((wait.reason, _explain_suspension(wait)) for _, wait, _ in waits):
+        alike = [each for each in waits if (each[1].reason, _explain_suspension(each[1])) == (reason, why)]
         total = sum(pages or wait.pages for _, wait, pages in alike)
         subject = f"{total:,}" if total else alike[0][0].authority if len(alike) == 1 else f"{len(alike):,} domains"
         ends = [wait.until for _, wait, _ in alike if wait.until is not None]
-        words.append(f"{subject} {_BRIEFLY[reason]}{f' until {format_soon(min(ends), now=now)}' if ends else ''}")
+        until = f" until {format_soon(min(ends), now=now)}" if ends else ""
+        words.append(f"{subject} {_BRIEFLY[reason]}{until}{why and f' ({why})'}")
     return words
+
+
+def _explain_suspension(wait: Wait) -> str:
+    return format_reason(wait.detail) if wait.reason is WaitReason.SUSPENDED else ""
 
 
 def format_soon(at: datetime, *, now: datetime) -> str:

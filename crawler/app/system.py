@@ -18,18 +18,21 @@ from crawler.store.report.gauges import DatabaseSize, read_database_size
 from crawler.store.subscriptions import list_subscriptions
 
 MAX_TABLES = 8
+PATIENCE_S = 2.0  # for a Prefect server that hangs; the web UI must not wait for it
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
     """The state of stack, workers and notifications in short.
 
-    stopped: the parts of the local stack that do not run.  lacks_worker: due pages wait because no worker runs.
+    stopped, hanging: the parts of the local stack that do not run, and those that do not respond.
+    lacks_worker: due pages wait because no worker runs.
     holders: the workers that crawl now.  subscriptions, waiting, failing, dead: notifications, changes that wait,
     subscriptions whose target fails, and messages given up.
     """
 
     stopped: tuple[str, ...]
+    hanging: tuple[str, ...]
     lacks_worker: bool
     holders: tuple[str, ...]
     subscriptions: int
@@ -53,13 +56,18 @@ class SystemFacts:
 
 async def read_health(db: AppDatabase) -> Health:
     """Return the state of stack, workers and notifications in short."""
-    return await _summarize_health(db, await asyncio.to_thread(read_status, db.settings))
+    return await _summarize_health(db, await _read_status(db))
+
+
+async def _read_status(db: AppDatabase) -> Sequence[StackPart]:
+    return await asyncio.to_thread(read_status, db.settings, patience_s=PATIENCE_S)
 
 
 async def _summarize_health(db: AppDatabase, parts: Sequence[StackPart]) -> Health:
     subscriptions = await list_subscriptions(db)
     return Health(
-        stopped=tuple(part.name for part in parts if not part.is_running),
+        stopped=tuple(part.name for part in parts if not part.is_running and not part.is_hanging),
+        hanging=tuple(part.name for part in parts if part.is_hanging),
         lacks_worker=await asyncio.to_thread(is_without_worker, db.settings),
         holders=tuple(sorted(await report.list_holders(db))),
         subscriptions=len(subscriptions),
@@ -71,7 +79,7 @@ async def _summarize_health(db: AppDatabase, parts: Sequence[StackPart]) -> Heal
 
 async def read_system(db: AppDatabase) -> SystemFacts:
     """Return the state of this installation."""
-    parts = await asyncio.to_thread(read_status, db.settings)
+    parts = await _read_status(db)
     database = await read_database_size(db, max_tables=MAX_TABLES)
     file = get_search_file(db.settings.home.resolve())
     return SystemFacts(

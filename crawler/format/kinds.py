@@ -10,6 +10,8 @@ def parse_kinds(text: str) -> frozenset[EventKind]:
     """Parse a comma-separated list of kinds, such as changed,gone. Raises BadInput."""
     names = {name.strip().lower() for name in text.split(",")} - {""}
     unknown = sorted(names - set(EventKind))
-    if unknown or not names:
-        raise BadInput(f"{(unknown or [text])[0]!r} is not a kind of change: use {', '.join(EventKind)}")
+    if not names:
+        raise BadInput(f"choose at least one kind of change: {', '.join(EventKind)}")
+    if unknown:
+        raise BadInput(f"{unknown[0]!r} is not a kind of change: use {', '.join(EventKind)}")
     return frozenset(map(EventKind, names))

@@ -13,7 +13,7 @@ from pathlib import Path
 from crawler.runtime.machine import ensure_private_folder
 
 LIFETIME = timedelta(hours=24)
-MAX_TOTAL_BYTES = 16 << 20  # of all responses; the oldest are deleted first
+MAX_TOTAL_BYTES = 4 << 20  # of the responses to one token; the oldest are deleted first
 ROW_BYTES = 1000  # counted for each response in addition to its body
 WAIT_SECONDS = 10.0  # for another process that writes
 
@@ -27,8 +27,9 @@ INSERT = (
 )
 DELETE_OLD = """
     DELETE FROM response WHERE at <= ? OR rowid IN (
-        SELECT rowid FROM (SELECT rowid, sum(length(body) + ?) OVER (ORDER BY at DESC, rowid DESC) AS total
-                             FROM response) WHERE total > ?)
+        SELECT rowid FROM (
+            SELECT rowid, sum(length(body) + ?) OVER (PARTITION BY token ORDER BY at DESC, rowid DESC) AS total
+              FROM response) WHERE total > ?)
 """
 
 

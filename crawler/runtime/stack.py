@@ -4,6 +4,7 @@
 found, even if a command was killed.
 """
 
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,11 +38,15 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class StackPart:
-    """The status of one part of the stack. is_running: true for an external database, which is not checked."""
+    """The status of one part of the stack. is_running: true for an external database, which is not checked.
+
+    is_hanging: it did not respond in time, instead of refusing the connection.
+    """
 
     name: str
     is_running: bool
     detail: str = ""
+    is_hanging: bool = False
 
 
 @contextmanager
@@ -106,8 +111,8 @@ def find_server(settings: Settings) -> PrefectApi:
     return api
 
 
-def read_status(settings: Settings) -> list[StackPart]:
-    """Return the status of all parts of the stack."""
+def read_status(settings: Settings, *, patience_s: float = RESPONSE_SECONDS) -> list[StackPart]:
+    """Return the status of all parts of the stack. patience_s: how long to wait for the Prefect server."""
     home = settings.home.resolve()
     server, worker, cluster = find_child(home, SERVER), find_child(home, WORKER), find_running_postgres(home)
     parts = []
@@ -122,11 +127,10 @@ def read_status(settings: Settings) -> list[StackPart]:
         parts.append(StackPart("Database", is_running=True, detail="RECRAWL_DATABASE_URL (not checked)"))
     external = find_external_api(settings, server)
     if external is not None:
-        parts.append(StackPart("Prefect server", is_responding(None, external), f"{external.url} (PREFECT_API_URL)"))
+        parts.append(_check_server(None, external, f"{external.url} (PREFECT_API_URL)", patience_s))
     elif server is not None:
         api = build_own_api(home, server)
-        detail = f"{api.ui_url}, process {server.process.pid}"
-        parts.append(StackPart("Prefect server", is_responding(server, api), detail))
+        parts.append(_check_server(server, api, f"{api.ui_url}, process {server.process.pid}", patience_s))
     else:
         parts.append(StackPart("Prefect server", is_running=False))
     parts.append(StackPart("Worker", worker is not None, f"process {worker.process.pid}" if worker else ""))
@@ -134,6 +138,15 @@ def read_status(settings: Settings) -> list[StackPart]:
     detail = f"{list_own_origins(web_ui.port)[0]}, process {web_ui.process.pid}" if web_ui else ""
     parts.append(StackPart("Web UI", web_ui is not None, detail))
     return parts
+
+
+def _check_server(server: Child | None, api: PrefectApi, detail: str, patience_s: float) -> StackPart:
+    started = time.monotonic()
+    is_running = is_responding(server, api, patience_s=patience_s)
+    is_hanging = not is_running and time.monotonic() - started >= patience_s
+    if is_hanging:
+        detail += f", no response within {patience_s:g} s"
+    return StackPart("Prefect server", is_running, detail, is_hanging)
 
 
 def is_without_worker(settings: Settings) -> bool:
@@ -188,12 +201,12 @@ def build_named_api(settings: Settings, url: str) -> PrefectApi:
     return PrefectApi(url.rstrip("/"), auth.get_secret_value() if auth is not None else None)
 
 
-def is_responding(server: Child | None, api: PrefectApi) -> bool:
+def is_responding(server: Child | None, api: PrefectApi, *, patience_s: float = RESPONSE_SECONDS) -> bool:
     """Return whether a Prefect server responds, and if it should be the local server, whether it is."""
     if server is not None and is_own_api(server, api.url) and api.auth is not None:
-        return is_own_server(server.port, api.auth)
+        return is_own_server(server.port, api.auth, patience_s=patience_s)
     try:
-        with urllib.request.urlopen(f"{api.url}/health", timeout=RESPONSE_SECONDS) as response:  # noqa: S310  http, from the settings
+        with urllib.request.urlopen(f"{api.url}/health", timeout=patience_s) as response:  # noqa: S310  http, from the settings
             return bool(response.status == 200)
     except (OSError, ValueError):
         return False

@@ -106,7 +106,7 @@ DEAD_LETTERS = """
            (SELECT coalesce(array_agg(n.content - 'blocks' ORDER BY n.position), '{}')
               FROM notice n WHERE n.message_id = m.id) AS changes
       FROM message m JOIN subscription s ON s.id = m.subscription_id
-     WHERE m.state = 'dead' AND (%(number)s::bigint IS NULL OR m.subscription_id = %(number)s)
+     WHERE m.state = 'dead' AND (%(number)s::bigint IS NULL OR m.subscription_id = %(number)s) AND m.id > %(after)s
      ORDER BY m.id LIMIT %(most)s
 """
 IS_CHOSEN = """
@@ -314,10 +314,11 @@ class DeadLetter:
 
 
 async def list_dead_letters(
-    db: Database, number: int | None = None, *, max_count: int = MAX_LISTED
+    db: Database, number: int | None = None, *, after: int = 0, max_count: int = MAX_LISTED
 ) -> list[DeadLetter]:
-    """Return the dead letters of a subscription, or of all, the oldest first."""
-    return await fetch_all(db, class_row(DeadLetter), DEAD_LETTERS, {"number": number, "most": max_count})
+    """Return the dead letters of a subscription, or of all, the oldest first. after: only those with higher numbers."""
+    values = {"number": number, "after": after, "most": max_count}
+    return await fetch_all(db, class_row(DeadLetter), DEAD_LETTERS, values)
 
 
 async def redeliver_letters(

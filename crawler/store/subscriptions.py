@@ -208,9 +208,9 @@ def _build_option_params(options: SubscriptionOptions) -> dict[str, Any]:
     }
 
 
-async def list_subscriptions(db: Database) -> list[Subscription]:
-    """Return all subscriptions, the oldest first."""
-    return await _fetch_subscriptions(db, "ORDER BY s.id", ())
+async def list_subscriptions(db: Database, *, after: int = 0, max_count: int | None = None) -> list[Subscription]:
+    """Return the subscriptions with higher numbers than `after`, the oldest first. max_count: None for all."""
+    return await _fetch_subscriptions(db, "WHERE s.id > %s ORDER BY s.id LIMIT %s", (after, max_count))
 
 
 async def list_subscription_ids(db: Database) -> list[int]:

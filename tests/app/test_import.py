@@ -1,6 +1,7 @@
 """Import of domains and pages."""
 
-from datetime import UTC, datetime
+import socket
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -51,3 +52,14 @@ async def test_pages_of_an_alias_and_out_of_scope(database_url: str, tmp_path: P
     assert (result.registered, result.pages) == ([], 1)
     assert "out of the scope of www.a.test (excluded)" in result.failed["https://www.a.test/old/"]
     assert "is already registered" in result.failed["www.a.test"]
+
+
+async def test_a_site_that_does_not_respond_does_not_hold_up_an_import(database_url: str, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as hanging:  # accepts connections and never responds
+        names, limit = [f"127.0.0.1:{hanging.getsockname()[1]}"], timedelta(seconds=0.2)
+        patch = SettingsPatch({"allow_private": True})
+        async with open_configured_database(Settings(home=tmp_path, database_url=SecretStr(database_url))) as db:
+            result = await import_names(db, names, patch, max_probe_time=limit, at=START)
+
+    assert result.registered == []
+    assert "did not arrive within 0.2 s" in result.failed[names[0]]

@@ -19,10 +19,14 @@ import pytest
 
 from crawler.app import (
     BadInput,
+    CrawlerError,
     CursorAhead,
     DomainSettings,
     EventKind,
     NotFound,
+    PageAction,
+    PageOrder,
+    PageQuery,
     PageRule,
     StoreUnavailable,
     SubscriptionRequest,
@@ -160,6 +164,7 @@ def test_domains_rules_and_subscriptions_are_managed(database_url: str, orchard:
         assert (app.dead_letters(), app.redeliver(), app.discard(1)) == ([], 0, 0)
         app.unsubscribe(hook.number)
         assert app.subscriptions() == []
+        assert app.reset_clock(name) == {name: None}
         app.remove(name)
         assert app.domains() == []
         for call in (partial(app.pause, name), partial(app.unsubscribe, 1), partial(app.inspect, name)):
@@ -169,6 +174,23 @@ def test_domains_rules_and_subscriptions_are_managed(database_url: str, orchard:
             app.set(name, speed=1)
         with pytest.raises(BadInput, match="add them afterwards"):
             app.add(name, settings=DomainSettings(rules=(PageRule("/", weight=5),)))
+
+
+def test_pages_are_listed_compared_and_acted_on(database_url: str, orchard: Orchard, tmp_path: Path) -> None:
+    with open_app(database_url, home=tmp_path) as app:
+        [domain] = app.add(orchard.url, settings=OWN)
+        name, pears = domain.authority, f"{orchard.url}/pears.html"
+        app.crawl(name)
+        part = app.page_list(name, PageQuery(order=PageOrder.URL, words=("pears",)))
+        assert [each.url for each in part.pages] == [pears]
+        with pytest.raises(CrawlerError, match="only one version"):
+            app.diff(pears)
+        orchard.write("pears.html", "Pears", "A crate of pears costs four crowns this week, ripe and sweet.")
+        app.refresh(pears)
+        app.crawl(name)
+        assert [each.status for each in app.diff(pears).diff.changed_blocks] == ["changed"]
+        assert app.act_on_pages(name, PageAction.BOOST, pears).domain.settings.rules[0].weight == 4
+        assert app.act_on_pages(name, PageAction.RECRAWL, pears, "/").pages == 2
 
 
 def test_the_page_of_a_url_is_fetched_whether_it_is_due_or_not(

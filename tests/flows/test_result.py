@@ -111,6 +111,11 @@ def test_the_state_says_what_happened_and_what_waits() -> None:
     assert format_state(shift(visits=40)) == "40 unchanged"
     assert format_state(shift()) == "Nothing was due"
     assert format_state(shift(), ["a.test paused"]) == "a.test paused"
+    reasons = {"a.test": "http_503", "b.test": "http_503", "c.test": "no_secret env:KEY is not set"}
+    suspensions = {name: Suspension(NOW, reason, rejections=1) for name, reason in reasons.items()}
+    assert format_state(ShiftResult(stats=CrawlStats(), suspensions=suspensions)) == (
+        "2 domains suspended (503 Service Unavailable), 1 domain suspended (the secret env:KEY is not set)"
+    )
 
 
 def test_waits_are_summed_by_reason_with_the_earliest_end() -> None:
@@ -121,13 +126,18 @@ def test_waits_are_summed_by_reason_with_the_earliest_end() -> None:
         (two, Wait(WaitReason.PACED, soon), 4),
         (one, Wait(WaitReason.PAUSED), None),
         (two, Wait(WaitReason.OUTSIDE_HOURS, late), 1),
+        (one, Wait(WaitReason.SUSPENDED, late, "http_503"), None),
+        (two, Wait(WaitReason.SUSPENDED, late, "no_secret env:KEY is not set"), None),
     ]
     day = f"{late.astimezone():%Y-%m-%d}"
-    paced, paused, outside = format_waits_briefly(waits, now=NOW)
+    paced, paused, outside, overloaded, locked = format_waits_briefly(waits, now=NOW)
     assert paced.startswith("64 paced until ")
     assert f"{soon.astimezone():%Y-%m-%d}" not in paced
     assert paused == "1.test paused"
     assert outside.startswith(f"1 outside crawl hours until {day} ")
+    assert overloaded.startswith("1.test suspended until ")
+    assert overloaded.endswith(" (503 Service Unavailable)")
+    assert locked.endswith(" (the secret env:KEY is not set)")
 
 
 def test_a_run_without_due_pages_logs_a_line() -> None:

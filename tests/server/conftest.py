@@ -127,7 +127,7 @@ def _children(pid: int) -> Iterator[int]:
 @contextmanager
 def served(database_url: str, home: Path, **more: object) -> Iterator[Visitor]:
     """Serve the web UI of this database from a thread to a client that is not logged in. more: settings."""
-    settings = Settings(home=home, database_url=SecretStr(database_url), PREFECT_API_URL=None, **more)
+    settings = Settings(home=home, database_url=SecretStr(database_url), **{"PREFECT_API_URL": None, **more})
 
     @asynccontextmanager
     async def serve() -> AsyncIterator[Visitor]:

@@ -3,19 +3,23 @@
 import asyncio
 import resource
 import socket
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 import uvicorn
 
+from crawler.app import system
+from crawler.runtime.keys.home_keys import RESPONSE_SECONDS
 from crawler.server import connections
 from crawler.server.connections import MAX_CONNECTIONS, BoundedConnection
 from crawler.server.server import Uvicorn
 from tests.patience import PATIENCE_S
-from tests.server.conftest import Visitor
+from tests.server.conftest import Visitor, served
 
 CLIENTS = 1100
 DESCRIPTORS = 1024  # of the server process, a common limit
@@ -123,3 +127,18 @@ async def test_slow_response_is_not_cut_off(monkeypatch: pytest.MonkeyPatch) -> 
         others_gone.set()
         assert (await reader.read()).endswith(b"well")
         writer.close()
+
+
+def test_overview_does_not_wait_for_a_prefect_server_that_hangs(database_url: str, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as hanging:  # accepts connections and never responds
+        url = f"http://127.0.0.1:{hanging.getsockname()[1]}/api"
+        with served(database_url, tmp_path, PREFECT_API_URL=url) as visitor:
+            visitor.log_in()
+            started = time.monotonic()
+            words = visitor.get("/").words
+            seconds = time.monotonic() - started
+            details = visitor.get("/system").words
+
+    assert "Prefect server: no response." in words
+    assert system.PATIENCE_S <= seconds < RESPONSE_SECONDS
+    assert "no response within 2 s" in details

@@ -161,7 +161,7 @@ def test_parameters_and_form_fields_are_escaped(crawled: Site, visitor: Visitor)
             assert page.status in {200, 303, 400, 403}, (path, said)
             safe(page.text, address=visitor.address)
         for form in (
-            *("/domains/add", "/domains/set", "/refresh", "/pages/act", "/changes/read"),
+            *("/domains/add", "/domains/import", "/domains/set", "/refresh", "/pages/act", "/changes/read"),
             *("/rules/new", "/rules/add", "/rules/remove", "/try", "/values/add", "/values/remove"),
         ):
             page = visitor.send(form, url=said, name=said, pattern=said, text=said, what=said, position=said)

@@ -33,12 +33,12 @@ PAGES = {
     "/domains": ("sort", "name", "skip", "tag"),
     "/tag": ("name", "group"),
     "/domain": ("name", "tab"),
-    "/domain?tab=changes": ("kind", "since", "before"),
+    "/domain?tab=changes": ("kind", "since", "before", "q"),
     "/domain?tab=pages": ("list", "sort", "q", "after"),
     "/domain?tab=freshness": ("range",),
     "/domain?tab=settings": ("group",),
     "/search": ("q",),
-    "/changes": ("domain", "tag", "kind", "since", "before"),
+    "/changes": ("domain", "tag", "kind", "since", "before", "q"),
     "/page": ("url", "from", "to", "older", "view"),
     "/blocks": ("url", "block", "action", "text", "pattern", "version", "picked", "selector", "words"),
     "/values": ("url", "selector", "name", "unit", "mark", "pattern"),
@@ -53,6 +53,7 @@ PAGES = {
 }
 FORMS = {
     "/domains/add": ("url", "budget_per_day", "target_freshness", "max_age", "bytes_per_day"),
+    "/domains/import": ("text", "allow_private", "offline"),
     "/domains/set": ("name", "group", *BY_NAME),
     "/domains/remove": ("name", "confirmed"),
     "/domains/pause": ("name",),

@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
+from crawler.format.kinds import NEWS
 from crawler.server.ui.notification_pages import ACTIONS, FORMS, NAMES, PAGES
 from tests.cli.test_notify import FLOUR, Hook, hooking
 from tests.commands import Recrawl, Site
@@ -15,6 +16,7 @@ from tests.server.test_made_up_parameters import VALUES
 
 POSTS = (*FORMS, *ACTIONS)
 DETAILS = "/notifications/subscription?number=1"
+KINDS = "\n".join(sorted(NEWS))  # those that the form of a new subscription has selected
 
 
 @pytest.fixture
@@ -28,11 +30,15 @@ def test_list_and_details_show_the_state_of_a_subscription(
 ) -> None:
     assert "No subscriptions yet" in visitor.get("/notifications").words
     assert '<option value="no" selected>no</option>' in visitor.get("/notifications/edit").text
-    seen = visitor.send("/notifications/save", target=hook.url, domain=crawled.name, allow_private="yes", digest="1h")
+    seen = visitor.send(
+        "/notifications/save", target=hook.url, domain=crawled.name, allow_private="yes", digest="1h", kind=KINDS
+    )
     assert f"Subscription 1 was added: {hook.url} receives changes of {crawled.name}: digest 1h, UTC." in seen.words
     assert "working nothing sent yet" in visitor.get("/notifications").words
 
-    visitor.send("/notifications/save", number="1", target=hook.url, domain=crawled.name, allow_private="yes")
+    visitor.send(
+        "/notifications/save", number="1", target=hook.url, domain=crawled.name, allow_private="yes", kind=KINDS
+    )
     hook.status = 503
     crawled.page("/", "/one", "/two", text=f"{FLOUR} Friday.")
     recrawl("refresh", crawled.name)
@@ -55,7 +61,7 @@ def test_list_and_details_show_the_state_of_a_subscription(
 
 
 def test_missing_secret_is_named(visitor: Visitor) -> None:
-    seen = visitor.send("/notifications/save", target="env:NO_SUCH_TARGET")
+    seen = visitor.send("/notifications/save", target="env:NO_SUCH_TARGET", kind=KINDS)
 
     assert "NO_SUCH_TARGET" in seen.words
     assert "nothing is sent" in seen.words
@@ -109,13 +115,31 @@ def test_secret_is_not_shown_again(visitor: Visitor, form: dict[str, str]) -> No
     assert "hunter2" not in seen.text
 
 
+def test_kinds_are_those_that_the_form_shows(recrawl: Recrawl, visitor: Visitor) -> None:
+    form = {"target": "env:X", "condition": "appears", "value": "mill"}
+
+    seen = visitor.send("/notifications/save", **form)
+    assert (seen.status, "choose at least one kind" in seen.words.lower()) == (400, True)
+    assert visitor.send("/notifications/save", **form, kind=KINDS).status == 200
+
+    def read_kinds() -> list[str]:
+        kinds: list[str] = recrawl("notify", "list", "--json").json["subscriptions"][0]["kinds"]
+        return kinds
+
+    assert "added" in read_kinds(), "the default of a new subscription with a condition"
+    for kinds in (KINDS, "added\nchanged"):
+        visitor.send("/notifications/save", **form, number="1", kind=kinds)
+        assert read_kinds() == kinds.splitlines()
+
+
 def test_program_cannot_be_added_or_changed_over_the_network(recrawl: Recrawl, visitor: Visitor) -> None:
     assert recrawl("notify", "add", "command:/bin/true").code == 0
     for number, target in (("", "command:/bin/false"), ("1", "command:/bin/false")):
-        seen = visitor.send("/notifications/save", number=number, target=target)
+        seen = visitor.send("/notifications/save", number=number, target=target, kind=KINDS)
         assert (seen.status, "program can only be added on its machine" in seen.words) == (400, True)
 
-    assert visitor.send("/notifications/save", number="1", target="command:/bin/true", digest="1h").status == 200
+    changed = {"number": "1", "target": "command:/bin/true", "digest": "1h", "kind": KINDS}
+    assert visitor.send("/notifications/save", **changed).status == 200
     (one,) = recrawl("notify", "list", "--json").json["subscriptions"]
     assert (one["target"], one["digest"], one["not_run_here"]) == ("command:/bin/true", "1h", None)
 
@@ -166,14 +190,14 @@ def test_hostile_texts_are_escaped(site: Site, recrawl: Recrawl, visitor: Visito
         for path in PAGES:
             safe(visitor.get(f"{path}?number={quote(text)}&after={quote(text)}").text, address=visitor.address)
         for path in POSTS:
-            form = dict.fromkeys((*NAMES, "number", "letter", "kind", "back"), text)
+            form = {**dict.fromkeys((*NAMES, "number", "letter", "back"), text), "kind": f"{text}\ngone"}
             safe(visitor.send(path, **form).text, address=visitor.address)
     assert visitor.get("/notifications").status == 200
 
 
 def test_made_up_parameters_are_rejected(crawled: Site, recrawl: Recrawl, visitor: Visitor) -> None:
     assert recrawl("notify", "add", "env:X").code == 0
-    usual = {"target": "env:X", "condition": "below", "value": "5", "selector": ".p", "number": "1"}
+    usual = {"target": "env:X", "kind": "gone", "condition": "below", "value": "5", "selector": ".p", "number": "1"}
     token = visitor.find_csrf_token()
     answers = {}
     for kind, value in VALUES.items():

@@ -44,7 +44,7 @@ from crawler.settings import Settings
 from crawler.store import outbox, report, subscriptions
 from crawler.store.outbox import MAX_LISTED, DeadLetter
 from crawler.store.report import EventKind
-from crawler.store.subscriptions import MAX_BYTES, Subscription, SubscriptionOptions
+from crawler.store.subscriptions import MAX_BYTES, Subscription, SubscriptionOptions, list_subscriptions
 
 CONDITION_KINDS = frozenset({EventKind.ADDED, EventKind.CHANGED, EventKind.MOVED, EventKind.GONE, EventKind.RESTORED})
 # Options that a request has in the same form.
@@ -69,7 +69,8 @@ class DeliveryState(StrEnum):
 class SubscriptionRequest:
     """A subscription as the user gave it. None or empty if not given.
 
-    domain, tag (of domains), page, prefix, pattern: the pages to watch.  min_magnitude: such as 5%.
+    domain, tag (of domains), page, prefix, pattern: the pages to watch.  kinds: at least one, separated by commas; None
+    for the default.  min_magnitude: such as 5%.
     conditions: the value of each ConditionKind; for DIFFERS a share such as 5%.
     place: the selector of the element to check.  value_name: the name of the value to check (crawler/app/values.py).
     quiet, zone: quiet hours such as 22-07, and their time zone.
@@ -255,7 +256,7 @@ async def _parse_request(
     with _name_invalid("value_name"):
         _check_value(request, condition)
     with _name_invalid("kinds"):
-        kinds = parse_kinds(request.kinds) if request.kinds else _get_default_kinds(condition)
+        kinds = parse_kinds(request.kinds) if request.kinds is not None else _get_default_kinds(condition)
         if request.value_name:
             kinds = frozenset({EventKind.VALUE})
     with _name_invalid("min_magnitude"):
@@ -347,28 +348,25 @@ def _parse_condition(conditions: Mapping[str, str | float | None]) -> Condition 
     for kind, value in given.items():
         if kind is ConditionKind.DIFFERS:
             return Condition(kind=kind, bound=parse_share(str(value)))
+        if kind.is_numeric is isinstance(value, str):
+            raise BadInput(f"the condition {kind} needs a {'number' if kind.is_numeric else 'text'}, not {value!r}")
         return Condition(kind=kind, text=value) if isinstance(value, str) else Condition(kind=kind, bound=value)
     return None
 
 
-async def list_subscriptions(db: AppDatabase) -> list[tuple[Subscription, str]]:
-    """Return all subscriptions, each with the reason why this RECRAWL_HOME may not deliver to it, or ""."""
-    return [(each, explain_not_run(db, each)) for each in await subscriptions.list_subscriptions(db)]
-
-
-def explain_not_run(db: AppDatabase, subscription: Subscription) -> str:
+def explain_not_run(settings: Settings, subscription: Subscription) -> str:
     """Return why this RECRAWL_HOME may not deliver to a subscription, or ""."""
 
     def sign(text: str) -> str:  # creates the key only if it is needed
-        return build_command_signer(db.settings.home.resolve())(text)
+        return build_command_signer(settings.home.resolve())(text)
 
     return "" if may_run(subscription, sign) else explain_not_run_here(subscription)
 
 
 async def list_statuses(db: AppDatabase, *, after: int, max_count: int) -> list[SubscriptionStatus]:
     """Return the first subscriptions after this number, with the state of their deliveries."""
-    listed = [each for each in await subscriptions.list_subscriptions(db) if each.id > after]
-    return [_build_status(db, each) for each in listed[:max_count]]
+    listed = await list_subscriptions(db, after=after, max_count=max_count)
+    return [_build_status(db, each) for each in listed]
 
 
 async def find_status(db: AppDatabase, number: int) -> SubscriptionStatus:
@@ -377,7 +375,7 @@ async def find_status(db: AppDatabase, number: int) -> SubscriptionStatus:
 
 
 def _build_status(db: AppDatabase, subscription: Subscription) -> SubscriptionStatus:
-    not_run_here = explain_not_run(db, subscription)
+    not_run_here = explain_not_run(db.settings, subscription)
     state = DeliveryState.WAITING if subscription.waiting else DeliveryState.WORKING
     if subscription.paused_at is not None:
         state = DeliveryState.PAUSED
@@ -388,8 +386,8 @@ def _build_status(db: AppDatabase, subscription: Subscription) -> SubscriptionSt
     return SubscriptionStatus(subscription, state, not_run_here, list_missing_secrets(db.settings, subscription))
 
 
-def describe_subscription(subscription: Subscription, *, not_run_here: str = "") -> SubscriptionState:
-    """Return a subscription for JSON. not_run_here: as in `list_subscriptions`."""
+def describe_subscription(settings: Settings, subscription: Subscription) -> SubscriptionState:
+    """Return a subscription for JSON."""
     options, given = subscription.options, subscription.options.condition
     bound = given.bound if given and given.kind.is_numeric else None
     return SubscriptionState(
@@ -422,7 +420,7 @@ def describe_subscription(subscription: Subscription, *, not_run_here: str = "")
         max_bytes=subscription.max_bytes,
         next_attempt_at=subscription.resume_at,
         last_error=subscription.last_error or None,
-        not_run_here=not_run_here or None,
+        not_run_here=explain_not_run(settings, subscription) or None,
     )
 
 
@@ -567,21 +565,23 @@ async def list_deferred(
 ) -> list[DeferredDelivery]:
     """Return the subscriptions that wait for another attempt, except those that `delivered` has just tried."""
     tried = delivered.undelivered
-    listed = [each for each in await subscriptions.list_subscriptions(db) if number in {None, each.id}]
+    listed = [each for each in await list_subscriptions(db) if number in {None, each.id}]
     waits = [(each, each.get_next_retry(at=at)) for each in listed if each.id not in tried]
     return [DeferredDelivery(each.id, until, each.reason, each.waiting) for each, until in waits if until is not None]
 
 
 async def count_failing(db: AppDatabase) -> int:
     """Return how many active subscriptions had a failed last delivery."""
-    return sum(bool(each.failures) and each.paused_at is None for each in await subscriptions.list_subscriptions(db))
+    return sum(bool(each.failures) and each.paused_at is None for each in await list_subscriptions(db))
 
 
-async def list_dead_letters(db: AppDatabase, number: int | None = None) -> list[DeadLetter]:
-    """Return the dead letters of all subscriptions or of one, oldest first. Raises BadInput."""
+async def list_dead_letters(
+    db: AppDatabase, number: int | None = None, *, after: int = 0, max_count: int = MAX_LISTED
+) -> list[DeadLetter]:
+    """Return the dead letters of all subscriptions or of one, after a number, oldest first. Raises BadInput."""
     if number is not None:
         await find_subscription(db, number)
-    return await outbox.list_dead_letters(db, number)
+    return await outbox.list_dead_letters(db, number, after=after, max_count=max_count)
 
 
 @asynccontextmanager

@@ -5,19 +5,23 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from crawler.app import domains, explain, imports, revisits, rules, tags, try_page
+from crawler.app import domains, explain, imports, page_list, pages, revisits, rules, tags, try_page
 from crawler.app.action_log import Action, ActionQuery, list_actions
 from crawler.app.database import AppDatabase
 from crawler.app.delivery import notifications
 from crawler.app.delivery.notifications import DeadLetter, SubscriptionRequest, SubscriptionState
 from crawler.app.domains import Domain, DomainDetails, DomainSettings
 from crawler.app.imports import ImportResult
+from crawler.app.page_list import PageAction, PageActionResult, PageListPart, PageQuery
+from crawler.app.pages import VersionDiff
 from crawler.app.registration import get_domain, parse_typed_url
 from crawler.app.rules import PageRule
 from crawler.app.running import users
 from crawler.app.running.users import Invitation, User
 from crawler.app.settings import BY_NAME, get_option_name, make_changed_patch, make_patch
 from crawler.app.tags import TagSummary
+
+ALL_PAGES = PageQuery()
 
 
 class Management:
@@ -66,6 +70,32 @@ class Management:
         """Resume paused domains."""
         return await domains.set_paused(self._db, names, paused=False)
 
+    async def reset_clock(self, *names: str) -> dict[str, datetime | None]:
+        """Set the time of visits in the future to now; return the last such time of each domain, or None."""
+        reset = await domains.reset_clocks(self._db, names, at=datetime.now(UTC))
+        return {domain.authority: last_visit_at for domain, last_visit_at in reset}
+
+    async def page_list(
+        self, domain: str, query: PageQuery = ALL_PAGES, *, max_count: int = 100, at: datetime | None = None
+    ) -> PageListPart:
+        """Return a part of the list of a domain's pages; `more` of the result is `after` of the next query."""
+        found = await get_domain(self._db, domain)
+        return await page_list.list_domain_pages(
+            self._db, found, query, max_count=max_count, at=at or datetime.now(UTC)
+        )
+
+    async def act_on_pages(self, domain: str, action: PageAction, *urls: str) -> PageActionResult:
+        """Recrawl, boost, exclude or no longer revisit pages of a domain."""
+        found = await get_domain(self._db, domain)
+        return await page_list.act_on_pages(self._db, found, PageAction(action), urls, at=datetime.now(UTC))
+
+    async def diff(
+        self, url: str, *, before: int | None = None, after: int | None = None, context: int = 1
+    ) -> VersionDiff:
+        """Compare two versions of a page; by default, the last two. context: unchanged blocks around each change."""
+        at = datetime.now(UTC)
+        return await pages.compare_versions(self._db, url, before=before, after=after, context=context, now=at)
+
     async def remove(self, *names: str) -> list[Domain]:
         """Delete domains with all their data."""
         return await domains.remove_domains(self._db, names)
@@ -108,29 +138,29 @@ class Management:
 
     async def subscriptions(self) -> list[SubscriptionState]:
         """Return the subscriptions to notifications, with the state of their deliveries."""
-        listed = await notifications.list_subscriptions(self._db)
-        return [notifications.describe_subscription(each, not_run_here=why) for each, why in listed]
+        return list(map(self._describe, await notifications.list_subscriptions(self._db)))
 
     async def subscribe(self, request: SubscriptionRequest) -> SubscriptionState:
         """Add a subscription: notify its target of changes from now on."""
-        added = await notifications.subscribe(self._db, request, at=datetime.now(UTC))
-        return notifications.describe_subscription(added)
+        return self._describe(await notifications.subscribe(self._db, request, at=datetime.now(UTC)))
 
     async def change_subscription(self, /, number: int, **changes: Any) -> SubscriptionState:
         """Change fields of a subscription's request, and try its waiting messages at once."""
-        changed = await notifications.change_subscription(self._db, number, changes, at=datetime.now(UTC))
-        return notifications.describe_subscription(changed)
+        return self._describe(await notifications.change_subscription(self._db, number, changes, at=datetime.now(UTC)))
 
     async def pause_subscription(self, number: int) -> SubscriptionState:
         """Pause a subscription; unsent changes wait."""
         at, stop = datetime.now(UTC), asyncio.Event()
-        return notifications.describe_subscription((await notifications.pause(self._db, number, at=at, stop=stop))[1])
+        return self._describe((await notifications.pause(self._db, number, at=at, stop=stop))[1])
 
     async def resume_subscription(self, number: int, *, include_missed: bool = False) -> SubscriptionState:
         """Resume a subscription. include_missed: also send the changes found during the pause."""
         at, stop = datetime.now(UTC), asyncio.Event()
         _, resumed = await notifications.resume(self._db, number, missed=include_missed, at=at, stop=stop)
-        return notifications.describe_subscription(resumed)
+        return self._describe(resumed)
+
+    def _describe(self, subscription: notifications.Subscription) -> SubscriptionState:
+        return notifications.describe_subscription(self._db.settings, subscription)
 
     async def test_subscription(self, number: int) -> str:
         """Send a test message now; return the error, empty if it was sent."""
@@ -140,9 +170,9 @@ class Management:
         """Remove a subscription with its waiting changes and dead letters."""
         await notifications.unsubscribe(self._db, number)
 
-    async def dead_letters(self, number: int | None = None) -> list[DeadLetter]:
-        """Return the dead letters of one subscription or all, oldest first."""
-        return await notifications.list_dead_letters(self._db, number)
+    async def dead_letters(self, number: int | None = None, *, after: int = 0) -> list[DeadLetter]:
+        """Return up to 200 dead letters of one subscription or all, oldest first. after: the id of the one before."""
+        return await notifications.list_dead_letters(self._db, number, after=after)
 
     async def redeliver(self, *numbers: int) -> int:
         """Queue dead letters to be sent again; all without numbers. Return how many."""

@@ -4,6 +4,8 @@ from crawler.app.crawl import CrawlResult
 from crawler.app.delivery.notifications import SubscriptionRequest, SubscriptionState
 from crawler.app.domains import DomainDetails
 from crawler.app.imports import ImportResult
+from crawler.app.page_list import PageAction, PageActionResult, PageCategory, PageListPart, PageOrder, PageQuery
+from crawler.app.pages import VersionDiff
 from crawler.app.python_api.app import App, BlockingApp, open_app
 from crawler.app.running.users import Invitation, User
 from crawler.core.domain import Domain

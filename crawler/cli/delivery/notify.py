@@ -9,7 +9,7 @@ import typer
 from crawler.cli.lazy import notifications, notify_output
 from crawler.cli.options import KINDS_HELP, At, Json, Tag, argument, flag, option
 from crawler.cli.output import print_json, print_json_line, print_listing, print_outcome, remark, say
-from crawler.cli.session import DONE, PROBLEM, Interrupts, run_on_database
+from crawler.cli.session import DONE, PROBLEM, Interrupts, run_on_database, settings
 from crawler.clock import Clock
 from crawler.errors import BadInput
 from crawler.format.values import format_count, format_delivered, format_instant, format_when
@@ -149,7 +149,7 @@ def add(
         page=page,
         prefix=prefix,
         pattern=pattern,
-        kinds=kind,
+        kinds=kind or None,
         min_magnitude=min_magnitude,
         conditions={"appears": match, "goes": lacks, "above": above, "below": below, "differs": change_by},
         place=selector,
@@ -163,7 +163,7 @@ def add(
     )
     subscription = run_on_database(lambda db, _: notifications.subscribe(db, request, at=datetime.now(UTC)))
     if as_json:
-        print_json(notifications.describe_subscription(subscription))
+        print_json(notifications.describe_subscription(settings(), subscription))
         return
     say(f"Subscription {subscription.id}: {notify_output.format_subscription(subscription)}")
     if not subscription.options.secret and subscription.options.target.startswith(("http://", "https://")):
@@ -211,6 +211,8 @@ def change(
     given |= {"min_magnitude": min_magnitude, "place": selector, "value_name": value, "digest": digest}
     given |= {"quiet": quiet_hours, "zone": time_zone, "secret": secret, "allow_private": allow_private}
     given = {name: value for name, value in given.items() if value is not None} | {"may_run_commands": True}
+    if kind == "":
+        given["kinds"] = None
     if domain is not None or page or prefix or tag:
         given |= {"domain": domain, "tag": tag}  # one replaces the other; a page or a prefix also names its domain
     elif tag is not None:
@@ -222,7 +224,7 @@ def change(
         lambda db, _: notifications.change_subscription(db, number, given, at=datetime.now(UTC))
     )
     message = f"Subscription {number}: {notify_output.format_subscription(subscription)}"
-    print_outcome(notifications.describe_subscription(subscription), message, as_json=as_json)
+    print_outcome(notifications.describe_subscription(settings(), subscription), message, as_json=as_json)
     if not as_json:
         notify_output.remark_missing_secrets(subscription)
 
@@ -238,16 +240,15 @@ def list_all(as_json: Json = False) -> None:
     """
     listed = run_on_database(lambda db, _: notifications.list_subscriptions(db))
     if as_json:
-        described = [
-            notifications.describe_subscription(each, not_run_here=not_run_here) for each, not_run_here in listed
-        ]
+        described = [notifications.describe_subscription(settings(), each) for each in listed]
         print_json({"subscriptions": described})
         return
     if not listed:
         say("There are no subscriptions: recrawl notify add TARGET")
-    for n, (each, not_run_here) in enumerate(listed):
+    for n, each in enumerate(listed):
         if n:
             say("")
+        not_run_here = notifications.explain_not_run(settings(), each)
         notify_output.show_subscription(each, not_run_here=not_run_here, now=datetime.now(UTC))
 
 
@@ -264,7 +265,7 @@ def remove(number: Number, as_json: Json = False) -> None:
     dead = format_count(removed.dead, "dead letter") if removed.dead else ""
     lost = " and ".join(filter(None, (waiting, dead)))
     message = f"Subscription {number} is removed{f' with {lost}' if lost else ''}"
-    print_outcome(notifications.describe_subscription(removed), message, as_json=as_json)
+    print_outcome(notifications.describe_subscription(settings(), removed), message, as_json=as_json)
 
 
 @app.command()
@@ -281,7 +282,7 @@ def pause(number: Number, as_json: Json = False) -> None:
     waiting = f"; {format_count(subscription.waiting, 'change')} waiting" if subscription.waiting else ""
     already = "" if is_new else " already"
     message = f"Subscription {number} is{already} paused{waiting}. To resume: recrawl notify resume {number}"
-    print_outcome(notifications.describe_subscription(subscription), message, as_json=as_json)
+    print_outcome(notifications.describe_subscription(settings(), subscription), message, as_json=as_json)
 
 
 @app.command()
@@ -307,7 +308,7 @@ def resume(
     since = "the changes found during the pause" if include_missed else "changes found from now on"
     waiting = f" {format_count(subscription.waiting, 'waiting change')} and" if subscription.waiting else ""
     message = f"is resumed: it receives{waiting} {since}" if was_paused else "is not paused"
-    document = notifications.describe_subscription(subscription)
+    document = notifications.describe_subscription(settings(), subscription)
     print_outcome(document, f"Subscription {number} {message}", as_json=as_json)
 
 

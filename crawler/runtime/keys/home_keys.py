@@ -52,12 +52,12 @@ def compute_proof(auth: str, *, port: int, nonce: str) -> str:
     return hmac.digest(auth.encode(), f"{port}/{nonce}".encode(), "sha256").hex()
 
 
-def is_own_server(port: int, auth: str) -> bool:
+def is_own_server(port: int, auth: str, *, patience_s: float = RESPONSE_SECONDS) -> bool:
     """Return whether the server on this local port knows the key, without sending it. auth: the key or auth string."""
     nonce = secrets.token_hex(16)
     try:
         url = f"{list_own_origins(port)[0]}{PROOF_PATH}/{nonce}"
-        with urllib.request.urlopen(url, timeout=RESPONSE_SECONDS) as response:  # noqa: S310  http, to this machine
+        with urllib.request.urlopen(url, timeout=patience_s) as response:  # noqa: S310  http, to this machine
             proof = response.read(1000).decode("ascii", errors="replace")
     except (OSError, ValueError):
         return False

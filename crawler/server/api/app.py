@@ -4,13 +4,14 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from functools import wraps
+from functools import cache, wraps
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.datastructures import Default
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
@@ -18,11 +19,20 @@ from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.routing import Match
 
 from crawler import __version__
-from crawler.errors import BadInput, Conflict, CrawlerError, CursorTooOld, NotAllowed, NotFound, StoreUnavailable
+from crawler.errors import (
+    BadInput,
+    Conflict,
+    CrawlerError,
+    CursorTooOld,
+    NotAllowed,
+    NotFound,
+    NotStored,
+    StoreUnavailable,
+)
 from crawler.json_lines import format_json
 from crawler.server.api.gate import KEY_HEADER, NO_STORE, Gate
 from crawler.server.api.table import ENDPOINTS, Endpoint
-from crawler.server.api.writing import WritingApi
+from crawler.server.api.writing import Accepted, WritingApi
 
 ROOT = "/api/v1"
 OPENAPI = f"{ROOT}/openapi.json"
@@ -33,6 +43,7 @@ MEDIA_TYPE = "application/problem+json"
 STATUS = {
     NotAllowed: 403,
     NotFound: 404,
+    NotStored: 404,
     Conflict: 409,
     BadInput: 400,
     CursorTooOld: 410,
@@ -56,6 +67,9 @@ _DESCRIPTIONS: dict[int | str, str] = {
 _CONTENT = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
 RESPONSES = {str(status): {"description": text, "content": _CONTENT} for status, text in _DESCRIPTIONS.items()}
 OF_BODIES = {"413", "415", "422"}
+KEPT = {each.operation for each in ENDPOINTS if each.is_kept}
+LONG = {"remove_domain"}  # they return Accepted if they take long
+ACCEPTED = {"202": {"description": "It takes longer and continues. Location says where to see whether it is done."}}
 IDEMPOTENCY_KEY = {
     "name": KEY_HEADER,
     "in": "header",
@@ -138,13 +152,14 @@ def make_app(api: WritingApi) -> FastAPI:
             responses={"default": {}},  # without it, FastAPI adds its own
             openapi_extra={"security": [{"token": [endpoint.scope.value]}]},
             route_class_override=_build_route_class(gate, endpoint),
+            response_model=None if endpoint.status == HTTPStatus.NO_CONTENT else Default(None),
         )
+
+    build_document = cache(lambda: build_openapi_document(app))
 
     async def serve_openapi(request: Request) -> Response:
         servers = [{"url": f"{request.url.scheme}://{request.url.netloc}"}]
-        return Response(
-            format_json(build_openapi_document(app) | {"servers": servers}), 200, NO_STORE, "application/json"
-        )
+        return Response(format_json(build_document() | {"servers": servers}), 200, NO_STORE, "application/json")
 
     async def reject_unknown_path(request: Request) -> Response:
         routes = [route for route in app.routes if route.matches(request.scope)[0] is Match.PARTIAL]
@@ -184,6 +199,8 @@ def _respond_json(
         if endpoint.location:
             location = re.sub(r"{(\w+)}", lambda each: quote(str(getattr(document, each[1])), ":"), endpoint.location)
             headers["location"] = f"{ROOT}{location}"
+        if isinstance(document, Accepted):
+            return Response(None, 202, headers | {"location": f"{ROOT}{quote(document.location)}"})
         if document is None:
             return Response(None, endpoint.status, headers)
         return Response(format_json(document), endpoint.status, headers, "application/json")
@@ -201,25 +218,36 @@ def build_openapi_document(app: FastAPI) -> dict[str, Any]:
         is_returned = node.get("type") == "object" and "properties" in node and "additionalProperties" not in node
         return node | {"required": list(node["properties"])} if is_returned else node
 
-    document: dict[str, Any] = json.loads(json.dumps(app.openapi()), object_hook=adapt_schema)
+    text = re.sub(r"\bItems_(\w+)_\b", r"\1List", json.dumps(app.openapi()))
+    document: dict[str, Any] = json.loads(text, object_hook=adapt_schema)
+    for name, schema in document["components"]["schemas"].items():
+        schema["title"] = name  # some generators name their classes by titles, which must be unique
     examples: dict[str, dict[str, Any]] = json.loads(EXAMPLES.read_bytes())
     for path in document["paths"].values():
         for method, operation in path.items():
-            example = examples.get(operation["operationId"], {})
-            for parameter in operation.get("parameters", ()):
-                if parameter["name"] in example.get("parameters", {}):
-                    parameter["example"] = example["parameters"][parameter["name"]]
-            if "body" in example:
-                operation["requestBody"]["content"]["application/json"]["example"] = example["body"]
             (status, success), *_ = operation["responses"].items()
-            if "response" in example:
-                success["content"]["application/json"]["example"] = example["response"]
+            _add_examples(operation, success, examples.get(operation["operationId"], {}))
             statuses = [each for each in RESPONSES if method in {"post", "patch"} or each not in OF_BODIES]
             errors = {each: {"$ref": f"#/components/responses/{each}"} for each in statuses}
-            operation["responses"] = {status: success, **errors}
-            if method == "post":
+            operation["responses"] = {
+                status: success,
+                **(ACCEPTED if operation["operationId"] in LONG else {}),
+                **errors,
+            }
+            if operation["operationId"] in KEPT:
                 operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
     document["components"]["schemas"]["Problem"] = TypeAdapter(Problem).json_schema()
     document["components"]["responses"] = RESPONSES
     document["components"]["securitySchemes"] = {"token": SCHEME}
     return document
+
+
+def _add_examples(operation: dict[str, Any], success: dict[str, Any], example: dict[str, Any]) -> None:
+    """Add the examples of one call: its parameters, its body and its successful response."""
+    for parameter in operation.get("parameters", ()):
+        if parameter["name"] in example.get("parameters", {}):
+            parameter["example"] = example["parameters"][parameter["name"]]
+    if "body" in example:
+        operation["requestBody"]["content"]["application/json"]["example"] = example["body"]
+    if "response" in example:
+        success["content"]["application/json"]["example"] = example["response"]

@@ -18,7 +18,7 @@ from crawler.app.changes import ALL_KINDS, ChangeFilter, FeedItem, read_changes_
 from crawler.app.delivery import notifications
 from crawler.app.delivery.exports import SearchHit, require_words, search_index
 from crawler.app.delivery.notifications import SubscriptionState
-from crawler.app.domains import Domain, DomainStatus, describe_domain, inspect_domain
+from crawler.app.domains import Domain, DomainStatus, describe_domain, inspect_domain, list_domains_after
 from crawler.app.explain import explain_for_json
 from crawler.app.page_values import MAX_READINGS, ValueReading, read_values
 from crawler.app.pages import PageKey, PageVersion, State, Url
@@ -30,6 +30,7 @@ from crawler.app.status import Wait, WaitReason, format_wait
 from crawler.format.kinds import parse_kinds
 
 MAX_CHANGES, MAX_PAGES, MAX_TEXTS, MAX_VERSIONS, MAX_HITS, MAX_REPORTS = 1000, 500, 50, 500, 50, 50
+MAX_DOMAINS, MAX_SUBSCRIPTIONS, MAX_LETTERS = 1000, 200, 200
 MAX_CHARS = 4 << 20  # of texts in one response; a longer first text is returned anyway
 MAX_CURSOR, MAX_VERSION = 2**63 - 1, 2**31 - 1
 WEEK = timedelta(days=7)
@@ -211,6 +212,11 @@ def build_row(kind: type[T], source: object, **overrides: object) -> T:
     return kind(**{name: overrides[name] if name in overrides else getattr(source, name) for name in names})
 
 
+def _cut(found: Sequence[T], limit: int) -> tuple[Sequence[T], bool]:
+    """Return the first items of a list, and whether there are more."""
+    return found[:limit], len(found) > limit
+
+
 def describe_tag(listed: tags.TagSummary) -> TagDocument:
     """Return a tag for JSON."""
     described: dict[str, Any] = tags.describe_tag(listed)
@@ -224,22 +230,23 @@ def describe_wait(domain: Domain, wait: Wait | None, *, now: datetime) -> WaitDo
     return build_row(WaitDocument, wait, sentence=f"{domain.authority} {format_wait(wait, domain, now=now)}")
 
 
-def _build_text_query(description: str) -> Any:
+def build_text_query(description: str) -> Any:
     return Query(max_length=8192, description=description)
 
 
-def _build_limit_query(maximum: int, note: str = "") -> Any:
+def build_limit_query(maximum: int, note: str = "") -> Any:
     return Query(ge=1, le=maximum, description=f"The maximum number of items.{note}")
 
 
 # In a query, an unescaped plus sign arrives as a space.
 Instant = Annotated[datetime, BeforeValidator(lambda text: times.parse_instant(text.replace(" ", "+")))]
 CURSOR = "The cursor: `next` of the previous response."
-PAGE = _build_text_query("The URL of the page.")
+PAGE = build_text_query("The URL of the page.")
 DomainName = Annotated[str, Path(max_length=8192, description="A registered domain, such as docs.example.com.")]
 Number = Annotated[int, Path(ge=1, le=MAX_CURSOR, description="The number of a subscription or dead letter.")]
+NUMBER_CURSOR = Query(ge=0, le=MAX_CURSOR, description=CURSOR)
 TagName = Annotated[str, Path(max_length=8192, description="The name of a tag, such as news.")]
-TAG = _build_text_query("Only domains with this tag.")
+TAG = build_text_query("Only domains with this tag.")
 SINCE = Query(description="Only changes found at or after this ISO 8601 time.")
 KIND = Query(description="Only these kinds of change, separated by commas, such as changed,gone; all if omitted.")
 
@@ -257,14 +264,25 @@ class Api:
     now: Callable[[], datetime]
     request_index: Callable[[], str]
 
-    async def list_domains(self, *, tag: Annotated[str | None, TAG] = None) -> Items[DomainItem]:
-        """List the registered domains."""
-        found = await (tags.find_tagged_domains(self.db, tag) if tag is not None else find_domains(self.db))
+    async def list_domains(
+        self,
+        *,
+        tag: Annotated[str | None, TAG] = None,
+        after: Annotated[str, build_text_query(CURSOR)] = "",
+        limit: Annotated[int, build_limit_query(MAX_DOMAINS)] = 100,
+    ) -> Items[DomainItem]:
+        """List the registered domains in alphabetical order."""
+        if tag is None:
+            selected = await list_domains_after(self.db, after, max_count=limit + 1)
+        else:
+            tagged = await tags.find_tagged_domains(self.db, tag)
+            selected = sorted((each for each in tagged if each.authority > after), key=lambda each: each.authority)
+        found, more = _cut(selected, limit)
         rows = []
         for each in found:
             names = {"aliases": sorted(each.aliases), "tags": [tag.name for tag in each.tags]}
             rows.append(build_row(DomainItem, each, domain=each.authority, **names))
-        return Items(rows, None)
+        return Items(rows, rows[-1].domain if more else None)
 
     async def list_tags(self) -> Items[TagDocument]:
         """List the tags of domains, with their domains and settings."""
@@ -290,19 +308,25 @@ class Api:
         described: list[dict[str, Any]] = [rules.describe_rule(rule) for rule in found.settings.rules]
         return Items([RuleDocument(**each, pages=pages.get(each["pattern"])) for each in described], None)
 
-    async def explain_page(self, *, url: Annotated[str, _build_text_query("Any URL.")]) -> dict[str, Any]:
+    async def explain_page(self, *, url: Annotated[str, build_text_query("Any URL.")]) -> dict[str, Any]:
         """Explain when and why a URL is fetched next, or why not, and how fresh its copy is."""
         return await explain_for_json(self.db, url)
 
-    async def list_subscriptions(self) -> Items[SubscriptionState]:
+    async def list_subscriptions(
+        self,
+        *,
+        after: Annotated[int, NUMBER_CURSOR] = 0,
+        limit: Annotated[int, build_limit_query(MAX_SUBSCRIPTIONS)] = 100,
+    ) -> Items[SubscriptionState]:
         """List the subscriptions to notifications, with the state of their deliveries."""
-        listed = await notifications.list_subscriptions(self.db)
-        return Items([notifications.describe_subscription(each, not_run_here=why) for each, why in listed], None)
+        found, more = _cut(await notifications.list_subscriptions(self.db, after=after, max_count=limit + 1), limit)
+        rows = [notifications.describe_subscription(self.db.settings, each) for each in found]
+        return Items(rows, str(rows[-1].number) if more else None)
 
     async def get_subscription(self, *, number: Number) -> SubscriptionState:
         """Return a subscription with the state of its deliveries."""
         found = await notifications.find_subscription(self.db, number)
-        return notifications.describe_subscription(found, not_run_here=notifications.explain_not_run(self.db, found))
+        return notifications.describe_subscription(self.db.settings, found)
 
     async def list_dead_letters(
         self,
@@ -310,40 +334,44 @@ class Api:
         subscription: Annotated[
             int | None, Query(ge=1, le=MAX_CURSOR, description="The number of a subscription; all if omitted.")
         ] = None,
+        after: Annotated[int, NUMBER_CURSOR] = 0,
+        limit: Annotated[int, build_limit_query(MAX_LETTERS)] = 100,
     ) -> Items[DeadLetterDocument]:
-        """List the messages that could not be delivered, at most 200, oldest first."""
-        letters = await notifications.list_dead_letters(self.db, subscription)
+        """List the messages that could not be delivered, oldest first."""
+        found = await notifications.list_dead_letters(self.db, subscription, after=after, max_count=limit + 1)
+        letters, more = _cut(found, limit)
         names = {"number": "id", "subscription": "subscription_id", "since": "created_at", "attempts": "tries"}
         rows = [{name: getattr(each, field) for name, field in names.items()} for each in letters]
-        return Items(
-            [build_row(DeadLetterDocument, each, **row) for each, row in zip(letters, rows, strict=True)], None
-        )
+        documents = [build_row(DeadLetterDocument, each, **row) for each, row in zip(letters, rows, strict=True)]
+        return Items(documents, str(documents[-1].number) if more else None)
 
     async def list_changes(
         self,
         *,
-        what: Annotated[str | None, _build_text_query("A domain, a page, or a URL prefix.")] = None,
+        what: Annotated[str | None, build_text_query("A domain, a page, or a URL prefix.")] = None,
         after: Annotated[int, Query(ge=0, le=MAX_CURSOR, description="The cursor: only changes after it.")] = 0,
         since: Annotated[Instant | None, SINCE] = None,
         kind: Annotated[str | None, KIND] = None,
+        q: Annotated[str, build_text_query("Parts of the URL or of what changed, all of which must occur.")] = "",
         tag: Annotated[str | None, TAG] = None,
-        limit: Annotated[int, _build_limit_query(MAX_CHANGES)] = 100,
+        limit: Annotated[int, build_limit_query(MAX_CHANGES)] = 100,
     ) -> Items[FeedItem]:
         """List changes in the order of the feed. `next` is never null: store it and pass it as `after` next time."""
         scope_filter = await page_texts.make_target_filter(self.db, what) if what is not None else ChangeFilter()
         kinds = parse_kinds(kind) if kind is not None else ALL_KINDS
         tag_name = (await tags.get_tag(self.db, tag)).tag.name if tag is not None else None
-        change_filter = replace(scope_filter, after=after, kinds=kinds, since=since, tag=tag_name)
+        terms = {"after": after, "kinds": kinds, "since": since, "words": tuple(q.split()), "tag": tag_name}
+        change_filter = replace(scope_filter, **terms)
         batch = await read_changes_within(self.db, change_filter, max_count=limit, max_chars=MAX_CHARS, at=self.now())
         return Items(batch.items, str(batch.next_cursor))  # also at the end, because more changes will follow
 
     async def list_pages(
         self,
         *,
-        domain: Annotated[str, _build_text_query("A registered domain.")],
+        domain: Annotated[str, build_text_query("A registered domain.")],
         after: Annotated[str, Query(pattern="^([0-9a-f]{2})*$", description=CURSOR)] = "",
         content: Annotated[bool, Query(description="Include the content of each page.")] = False,
-        limit: Annotated[int, _build_limit_query(MAX_PAGES, f" With contents, at most {MAX_TEXTS}.")] = 100,
+        limit: Annotated[int, build_limit_query(MAX_PAGES, f" With contents, at most {MAX_TEXTS}.")] = 100,
     ) -> Items[PageItem]:
         """List the fetched pages of a domain, in a fixed order."""
         count, max_chars = (min(limit, MAX_TEXTS), MAX_CHARS) if content else (limit, None)
@@ -383,7 +411,7 @@ class Api:
         *,
         url: Annotated[str, PAGE],
         before: Annotated[int | None, Query(ge=1, le=MAX_VERSION, description=CURSOR)] = None,
-        limit: Annotated[int, _build_limit_query(MAX_VERSIONS)] = 100,
+        limit: Annotated[int, build_limit_query(MAX_VERSIONS)] = 100,
     ) -> Items[PageVersion]:
         """List the versions of a page, newest first."""
         page_versions, last = await page_texts.list_versions_before(self.db, url, before=before, max_count=limit)
@@ -393,9 +421,9 @@ class Api:
         self,
         *,
         url: Annotated[str, PAGE],
-        name: Annotated[str, _build_text_query("The name of a value; all if omitted.")] = "",
-        before: Annotated[str, _build_text_query(CURSOR)] = "",
-        limit: Annotated[int, _build_limit_query(MAX_READINGS)] = 100,
+        name: Annotated[str, build_text_query("The name of a value; all if omitted.")] = "",
+        before: Annotated[str, build_text_query(CURSOR)] = "",
+        limit: Annotated[int, build_limit_query(MAX_READINGS)] = 100,
     ) -> Items[ValueReading]:
         """List the values that rules read from a page, such as a price: each change, newest first."""
         _, readings, last = await read_values(self.db, url, name=name, before=before, max_count=limit)
@@ -420,9 +448,9 @@ class Api:
     async def report_freshness(
         self,
         *,
-        domain: Annotated[str | None, _build_text_query("A registered domain; all domains if omitted.")] = None,
-        after: Annotated[str, _build_text_query(CURSOR)] = "",
-        limit: Annotated[int, _build_limit_query(MAX_REPORTS)] = 20,
+        domain: Annotated[str | None, build_text_query("A registered domain; all domains if omitted.")] = None,
+        after: Annotated[str, build_text_query(CURSOR)] = "",
+        limit: Annotated[int, build_limit_query(MAX_REPORTS)] = 20,
     ) -> Items[DomainReport]:
         """Report the freshness of one or all domains, with the visits and traffic of the last week."""
         if domain is not None:
@@ -436,9 +464,9 @@ class Api:
     async def search(
         self,
         *,
-        q: Annotated[str, _build_text_query("Words that must all occur; a * at the end of a word matches any ending.")],
-        domain: Annotated[str | None, _build_text_query("Only pages of this domain.")] = None,
-        limit: Annotated[int, _build_limit_query(MAX_HITS)] = 10,
+        q: Annotated[str, build_text_query("Words that must all occur; a * at the end of a word matches any ending.")],
+        domain: Annotated[str | None, build_text_query("Only pages of this domain.")] = None,
+        limit: Annotated[int, build_limit_query(MAX_HITS)] = 10,
     ) -> Items[SearchHit]:
         """Find the parts of pages that contain words, best first. The index may be a minute old."""
         require_words(q)

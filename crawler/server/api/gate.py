@@ -85,7 +85,7 @@ class Gate:
         self, request: Request, endpoint: Endpoint, handle: Handle, *, token: ApiToken, body: bytes
     ) -> Response:
         """Return the response of `handle`, or the kept one of the request's idempotency key."""
-        key = request.headers.get(KEY_HEADER) if endpoint.method == "POST" else None
+        key = request.headers.get(KEY_HEADER) if endpoint.is_kept else None
         if key is None:
             return await self._run(request, endpoint, handle)
         if not 0 < len(key) <= MAX_KEY_CHARS or not key.isprintable():

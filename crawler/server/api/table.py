@@ -16,6 +16,7 @@ class Endpoint:
 
     location: the path of what it creates, with fields of the result in braces.
     is_slow: it may send requests to other servers or delete much, and has a longer time limit.
+    has_effect: a repeated request would do something again.
     """
 
     method: str
@@ -25,6 +26,12 @@ class Endpoint:
     status: int = 200
     location: str = ""
     is_slow: bool = False
+    has_effect: bool = True
+
+    @property
+    def is_kept(self) -> bool:
+        """Return whether its response is kept for a repeated request with the same idempotency key."""
+        return self.method == "POST" and self.has_effect
 
 
 ENDPOINTS = (
@@ -36,6 +43,9 @@ ENDPOINTS = (
     Endpoint("GET", "/domains/{domain}/rules", "list_rules"),
     Endpoint("POST", "/domains/{domain}/rules", "add_rule", ADMIN),
     Endpoint("DELETE", "/domains/{domain}/rules", "remove_rule", ADMIN, 204),
+    Endpoint("GET", "/domains/{domain}/pages", "list_domain_pages"),
+    Endpoint("POST", "/domains/{domain}/page-actions", "act_on_pages", ADMIN),
+    Endpoint("POST", "/domains/{domain}/clock-resets", "reset_clock", ADMIN),
     Endpoint("GET", "/tags", "list_tags"),
     Endpoint("GET", "/tags/{tag}", "get_tag"),
     Endpoint("PATCH", "/tags/{tag}", "change_tag", ADMIN),
@@ -43,14 +53,15 @@ ENDPOINTS = (
     Endpoint("POST", "/imports", "import_urls", ADMIN, is_slow=True),
     Endpoint("POST", "/recrawls", "recrawl", CRAWL, 202, is_slow=True),
     Endpoint("POST", "/hints", "add_hints", CRAWL, 202),
-    Endpoint("POST", "/trials", "try_page", ADMIN, is_slow=True),  # sends requests, and returns stored texts
-    Endpoint("POST", "/screenshots", "take_screenshot", ADMIN, is_slow=True),  # as for trials
+    Endpoint("POST", "/trials", "try_page", ADMIN, is_slow=True, has_effect=False),
+    Endpoint("POST", "/screenshots", "take_screenshot", ADMIN, is_slow=True),
     Endpoint("GET", "/screenshots", "list_screenshots"),
     Endpoint("GET", "/screenshots/picture", "get_picture"),
     Endpoint("GET", "/changes", "list_changes"),
     Endpoint("GET", "/pages", "list_pages"),
     Endpoint("GET", "/text", "get_text"),
     Endpoint("GET", "/versions", "list_versions"),
+    Endpoint("GET", "/diff", "compare_versions"),
     Endpoint("GET", "/values", "list_values"),
     Endpoint("GET", "/explanation", "explain_page"),
     Endpoint("GET", "/freshness", "report_freshness"),

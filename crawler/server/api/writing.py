@@ -2,16 +2,18 @@
 
 import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
-from crawler.app import domains, imports, revisits, rules, screenshots, tags, try_page
+from crawler.app import domains, imports, page_list, revisits, rules, screenshots, tags, try_page
 from crawler.app.changes import EventKind
 from crawler.app.delivery import notifications
 from crawler.app.delivery.notifications import SubscriptionRequest, SubscriptionState
+from crawler.app.page_list import PageAction
 from crawler.app.registration import get_domain, parse_typed_url
 from crawler.app.screenshots import Screenshot
 from crawler.app.settings import MAX_FACTOR, MAX_SECONDS, build_settings_schema, parse_document
@@ -30,9 +32,12 @@ from crawler.server.api.endpoints import (
     build_row,
     describe_wait,
 )
+from crawler.server.api.page_endpoints import PageApi
 from crawler.server.api.users import UsersApi
 
 MAX_IMPORT_SECONDS = 60.0  # after this, an import starts no further domains
+MAX_PROBE_TIME = timedelta(seconds=30)  # for the roots of those that it has started, so that its result is not lost
+REMOVAL_SECONDS = 20.0  # after this, a removal continues without a response
 MAX_TEXTS = 50  # of one kind in a rule
 MAX_TAGGED = 10_000  # domains in one change of a tag
 Text = Annotated[str, Field(max_length=8192)]
@@ -100,6 +105,16 @@ class RuleBody(Body):
     first: bool = False
 
 
+class PageActionBody(Body):
+    """An action on up to 200 pages of a domain, which are given by their URLs.
+
+    action: recrawl (make them due now), boost (4 times as important), once (revisit only on request), or exclude.
+    """
+
+    action: PageAction
+    urls: Annotated[list[Text], Field(min_length=1, max_length=page_list.MAX_SELECTED)]
+
+
 class ImportBody(Body):
     """Domains and URLs to import. text: an OPML document, a sitemap, or a list with one of them per line.
 
@@ -139,7 +154,10 @@ class TrialBody(Body):
 
 
 class ConditionBody(Body):
-    """When to notify: a text appears or goes, or a number is above or below a bound, or differs by a share of it."""
+    """When to notify: a text appears or goes, or a number is above or below a bound, or differs by a share of it.
+
+    text, bound: the one that the kind needs, and not the other.
+    """
 
     kind: Literal["appears", "goes", "above", "below", "differs"]
     text: str | None = None
@@ -147,9 +165,9 @@ class ConditionBody(Body):
 
     @model_validator(mode="after")
     def require_value(self) -> "ConditionBody":
-        needed = "text" if self.kind in {"appears", "goes"} else "bound"
-        if getattr(self, needed) is None:
-            raise ValueError(f"{self.kind} needs {needed}")
+        needed, other = ("text", "bound") if self.kind in {"appears", "goes"} else ("bound", "text")
+        if getattr(self, needed) is None or getattr(self, other) is not None:
+            raise ValueError(f"{self.kind} needs {needed}, and no {other}")
         return self
 
 
@@ -215,6 +233,13 @@ class RedeliveryBody(Body):
 
 
 @dataclass(frozen=True, slots=True)
+class Accepted:
+    """A request that takes longer than a response may take. location: where to see whether it is done."""
+
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
 class AddedDomain:
     """A new domain. warning: what was wrong with its root, or empty.  run: the address of its first crawl run, or null.
 
@@ -226,6 +251,13 @@ class AddedDomain:
     aliases: list[str]
     warning: str
     run: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClockReset:
+    """last_visit_at: the last visit in the future, which is now; null if there was none, so nothing changed."""
+
+    last_visit_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +291,18 @@ class RecrawlDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class PageActionDocument:
+    """The result of an action. pages: how many.  run: the address of the crawl run that was started, or null.
+
+    wait: why the pages to be recrawled are not fetched now, or null.
+    """
+
+    pages: int
+    run: str | None
+    wait: WaitDocument | None
+
+
+@dataclass(frozen=True, slots=True)
 class TestResult:
     """The result of a test message. error: null if it was sent."""
 
@@ -274,8 +318,11 @@ class RedeliveryDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class WritingApi(UsersApi):
-    """All endpoints of one store."""
+class WritingApi(UsersApi, PageApi):
+    """All endpoints of one store. removals: the tasks that delete domains, by their ids."""
+
+    removal_seconds: float = REMOVAL_SECONDS
+    removals: dict[int, asyncio.Future[Any]] = field(default_factory=dict)
 
     async def add_domain(self, *, body: DomainBody) -> AddedDomain:
         """Register a domain. If a local stack runs, its first crawl starts."""
@@ -302,9 +349,37 @@ class WritingApi(UsersApi):
             await domains.set_paused(self.db, [found.authority], paused=body.paused)
         return await self.get_domain(domain=found.authority)
 
-    async def remove_domain(self, *, domain: DomainName) -> None:
-        """Delete a domain with all its pages, versions and changes."""
-        await domains.remove_domains(self.db, [domain])
+    async def remove_domain(self, *, domain: DomainName) -> Accepted | None:
+        """Delete a domain with all its pages, versions and changes.
+
+        If it takes longer than 20 seconds, the response is 202 and the removal continues: `GET /domains/{domain}`
+        returns 404 when it is done.
+        """
+        found = await get_domain(self.db, domain)
+        task = self.removals.get(found.id)
+        if task is None:
+            task = asyncio.ensure_future(domains.remove_domains(self.db, [found.authority]))
+            self.removals[found.id] = task
+            task.add_done_callback(lambda _: self.removals.pop(found.id))
+        done, _ = await asyncio.wait([task], timeout=self.removal_seconds)
+        if not done:
+            return Accepted(f"/domains/{found.authority}")
+        await task
+        return None
+
+    async def act_on_pages(self, *, domain: DomainName, body: PageActionBody) -> PageActionDocument:
+        """Recrawl, boost, exclude or no longer revisit several pages of a domain."""
+        found = await get_domain(self.db, domain)
+        result = await page_list.act_on_pages(self.db, found, body.action, body.urls, at=self.now())
+        if result.recrawl is None:
+            return PageActionDocument(result.pages, None, None)
+        wait = describe_wait(found, result.recrawl.wait, now=self.now())
+        return PageActionDocument(result.pages, result.recrawl.run_url or None, wait)
+
+    async def reset_clock(self, *, domain: DomainName) -> ClockReset:
+        """Set the time of visits in the future to now, after a crawl with a wrong clock."""
+        ((_, last_visit_at),) = await domains.reset_clocks(self.db, [domain], at=self.now())
+        return ClockReset(last_visit_at)
 
     async def change_tag(self, *, tag: TagName, body: TagChanges) -> TagDocument:
         """Change the settings of a tag, which its domains inherit, or give the tag to domains and remove it.
@@ -315,9 +390,9 @@ class WritingApi(UsersApi):
         patch, unset = parse_document(body.settings)
         with name_field("settings"):
             await tags.change_tag_settings(self.db, tag, patch, unset=unset, at=self.now())
-        for field, names in (("remove", body.remove), ("add", body.add)):
-            with name_field(field):
-                await tags.change_tags(self.db, names, **{field: [tag]}, at=self.now())
+        for place, names in (("remove", body.remove), ("add", body.add)):
+            with name_field(place):
+                await tags.change_tags(self.db, names, **{place: [tag]}, at=self.now())
         return await self.get_tag(tag=tag)
 
     async def remove_tag(self, *, tag: TagName) -> None:
@@ -354,6 +429,7 @@ class WritingApi(UsersApi):
             tags=body.tags,
             offline=body.offline,
             may_continue=lambda: time.monotonic() < until,
+            max_probe_time=MAX_PROBE_TIME,
             at=self.now(),
         )
         registered, tagged = ([each.authority for each in found] for found in (result.registered, result.tagged))
@@ -389,7 +465,8 @@ class WritingApi(UsersApi):
     async def add_subscription(self, *, body: SubscriptionBody) -> SubscriptionState:
         """Add a subscription: notify its target of changes from now on."""
         request = SubscriptionRequest(**body.list_given())
-        return notifications.describe_subscription(await notifications.subscribe(self.db, request, at=self.now()))
+        added = await notifications.subscribe(self.db, request, at=self.now())
+        return notifications.describe_subscription(self.db.settings, added)
 
     async def change_subscription(self, *, number: Number, body: SubscriptionChanges) -> SubscriptionState:
         """Change a subscription, pause it or resume it."""

@@ -1,14 +1,16 @@
 """The handlers of the forms: each calls the function of crawler.app that a command calls, and returns its outcome."""
 
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from crawler.app import domains, page_list, page_values, rules, screenshots
+from crawler.app import domains, imports, page_list, page_values, rules, screenshots
 from crawler.app.blocks import BlockPickRequest, PickAction, make_pick_rule
 from crawler.app.database import AppDatabase
 from crawler.app.domains import Domain
+from crawler.app.page_list import PageAction
 from crawler.app.registration import get_domain, parse_typed_url
 from crawler.app.revisits import RefreshResult, Url, recrawl, try_to_recrawl
 from crawler.app.settings import BY_NAME, SettingsPatch
@@ -22,6 +24,13 @@ from crawler.server.ui.links import SERVER_LINKS
 
 TARGET_SETTINGS = ("budget_per_day", "target_freshness", "max_age", "bytes_per_day")  # of the form "Add a domain"
 MAX_DIGITS = 10
+IMPORT_SECONDS, MAX_PROBE_TIME = 20.0, timedelta(seconds=10)  # shorter than in the API, because a browser waits
+MAX_PROBLEMS = 5  # of an import, in its message
+DONE = {
+    PageAction.BOOST: f"{page_list.BOOST_WEIGHT:g} times as important, by rules",
+    PageAction.ONCE: "revisited only on request, by rules",
+    PageAction.EXCLUDE: "excluded; the next crawl run applies this",
+}
 VALUE_FIELDS = ("name", "selector", "unit", "mark", "pattern")
 
 
@@ -60,6 +69,29 @@ async def add_domain(db: AppDatabase, form: Form, at: datetime) -> Outcome:
     return Outcome(f"{name} is registered; {then}.{warning}", domain, is_well=not added.warning, run_url=run_url)
 
 
+async def import_domains(db: AppDatabase, form: Form, at: datetime) -> Outcome:
+    """Register the domains and add the pages of a list. Raises BadInput."""
+    names = imports.parse_import(form.get("text", ""))
+    if not names:
+        raise BadInput("enter one web address per line, or paste an OPML document or a sitemap")
+    patch, until = SettingsPatch({"allow_private": True} if form.get("allow_private") else {}), time.monotonic()
+    result = await imports.import_names(
+        *(db, names, patch),
+        offline=bool(form.get("offline")),
+        may_continue=lambda: time.monotonic() < until + IMPORT_SECONDS,
+        max_probe_time=MAX_PROBE_TIME,
+        at=at,
+    )
+    done = [
+        f"{format_count(len(result.registered), 'domain')} registered",
+        f"{format_count(result.pages, 'page')} added",
+    ]
+    problems = [f"{name}: {why}" for name, why in result.failed.items()] + result.warnings
+    shown = "; ".join([*done, *problems[:MAX_PROBLEMS]])
+    more = f"; and {len(problems) - MAX_PROBLEMS} more problems" if len(problems) > MAX_PROBLEMS else ""
+    return Outcome(f"{shown}{more}.", is_well=not problems, next_page=get_previous_page(form))
+
+
 async def remove_domain(db: AppDatabase, form: Form, _at: datetime) -> Outcome:
     """Remove a domain if its name was typed as confirmation. Raises BadInput."""
     domain = await find_domain(db, form.get("name", ""))
@@ -85,26 +117,16 @@ async def refresh(db: AppDatabase, form: Form, _at: datetime) -> Outcome:
 
 async def act_on_pages(db: AppDatabase, form: Form, at: datetime) -> Outcome:
     """Recrawl, boost, exclude or no longer revisit the selected pages of a domain. Raises BadInput."""
-    domain, urls = await find_domain(db, form.get("name", "")), form.get("url", "").splitlines()
-    back = get_previous_page(form)
-    match form.get("action", ""):
-        case "recrawl":
-            requested = await page_list.recrawl_pages(db, domain, urls, at=at)
-            verb = "is" if requested.pages == 1 else "are"
-            return _describe_recrawl(requested, f"{format_count(requested.pages, 'page')} {verb} due now", back)
-        case "boost":
-            changed = await page_list.boost_pages(db, domain, urls, at=at)
-            done = f"{page_list.BOOST_WEIGHT:g} times as important, by rules"
-        case "once":
-            changed = await page_list.stop_revisits(db, domain, urls, at=at)
-            done = "revisited only on request, by rules"
-        case "exclude":
-            changed = await page_list.exclude_pages(db, domain, urls, at=at)
-            done = "excluded; the next crawl run applies this"
-        case _:
-            raise BadInput("choose an action for the selected pages")
-    verb = "is" if len(urls) == 1 else "are"
-    return Outcome(f"{format_count(len(urls), 'page')} {verb} now {done}.", changed, next_page=back)
+    domain, back = await find_domain(db, form.get("name", "")), get_previous_page(form)
+    try:
+        action = PageAction(form.get("action", ""))
+    except ValueError as error:
+        raise BadInput("choose an action for the selected pages") from error
+    result = await page_list.act_on_pages(db, domain, action, form.get("url", "").splitlines(), at=at)
+    pages = f"{format_count(result.pages, 'page')} {'is' if result.pages == 1 else 'are'}"
+    if result.recrawl is not None:
+        return _describe_recrawl(result.recrawl, f"{pages} due now", back)
+    return Outcome(f"{pages} now {DONE[action]}.", result.domain, next_page=back)
 
 
 def _describe_recrawl(requested: RefreshResult, what: str, back: str) -> Outcome:
@@ -165,6 +187,7 @@ async def remove_rule(db: AppDatabase, form: Form, at: datetime) -> Outcome:
 
 FORMS: dict[str, Action] = {
     "/domains/add": add_domain,
+    "/domains/import": import_domains,
     "/domains/remove": remove_domain,
     "/domains/pause": partial(set_paused, paused=True),
     "/domains/resume": partial(set_paused, paused=False),

@@ -3,7 +3,15 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from crawler.app.changes import AppDatabase, EventKind, FeedItem, get_domain, list_names, read_newest_changes
+from crawler.app.changes import (
+    AppDatabase,
+    ChangeFilter,
+    EventKind,
+    FeedItem,
+    get_domain,
+    list_names,
+    read_newest_changes,
+)
 from crawler.app.explain import Domain, ParserPool, UrlExplanation, explain_page
 from crawler.app.page_values import ValueSeries, read_series
 from crawler.app.pages import PageHistory, VersionsQuery, read_history
@@ -41,7 +49,7 @@ KIND_NAMES = {
 class ChangeListQuery:
     """The filter of the list of changes. since: a key of SPANS, or empty for all stored changes.
 
-    before: the cursor, which is `more` of the previous page.
+    before: the cursor, which is `more` of the previous page.  q: words of the URL or of what changed.
     """
 
     domain: str = ""
@@ -49,6 +57,7 @@ class ChangeListQuery:
     kinds: frozenset[EventKind] = NEWS
     since: str = ""
     before: str = ""
+    q: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +83,9 @@ async def load_change_facts(db: AppDatabase, query: ChangeListQuery, *, at: date
         raise BadInput(f"{query.since[:40]!r} is not a period of this list: use one of {', '.join(SPANS)}")
     since = at - SPANS[query.since][1] if query.since else None
     before = _parse_position(query.before)
-    items = await read_newest_changes(
-        db, only_domain=only, kinds=query.kinds, since=since, before=before, max_count=PAGE_SIZE + 1, at=at, tag=tag
-    )
+    domain_id, words = only.id if only is not None else None, tuple(query.q.split())
+    where = ChangeFilter(domain_id=domain_id, kinds=query.kinds, since=since, words=words, tag=tag)
+    items = await read_newest_changes(db, where, before=before, max_count=PAGE_SIZE + 1, at=at)
     more = ""
     if len(items) > PAGE_SIZE:
         last_at, position = items[PAGE_SIZE - 1].page_cursor

@@ -26,7 +26,7 @@ def parse_kinds(params: QueryParams) -> frozenset[EventKind]:
 async def show_changes(server: PageServer, request: Request) -> Response:
     """Show a part of the list of changes."""
     params = request.query_params
-    texts = {name: params.get(name, "") for name in ("domain", "tag", "since", "before")}
+    texts = {name: params.get(name, "") for name in ("domain", "tag", "since", "before", "q")}
     query = ChangeListQuery(kinds=parse_kinds(params), **texts)
     facts = await load_change_facts(server.db, query, at=server.now())
     kinds = ",".join(sorted(query.kinds)) if query.kinds != NEWS else ""

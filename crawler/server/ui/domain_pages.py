@@ -58,7 +58,7 @@ async def show_domain(server: PageServer, request: Request) -> Response:
 
 
 async def _load_changes(server: PageServer, head: DomainHead, params: QueryParams) -> Context:
-    texts = {name: params.get(name, "") for name in ("since", "before")}
+    texts = {name: params.get(name, "") for name in ("since", "before", "q")}
     query = ChangeListQuery(domain=head.domain.authority, kinds=parse_kinds(params), **texts)
     facts = await load_change_facts(server.db, query, at=head.at)
     return {"facts": facts, "changed_pages": group_by_page(facts.items)}

@@ -6,7 +6,9 @@ from datetime import datetime
 from itertools import chain
 from pathlib import Path
 
-from crawler.app.changes import AppDatabase, FeedItem, read_newest_changes
+from msgspec.structs import replace
+
+from crawler.app.changes import NEWEST, AppDatabase, FeedItem, read_newest_changes
 from crawler.app.overview import DomainFacts, DomainQuery, examine_domain, list_domains
 from crawler.app.pages import Domain, Url, VersionsQuery
 from crawler.app.running.serving import open_parsers
@@ -42,7 +44,8 @@ async def write_pages(db: AppDatabase, domains: Sequence[Domain], folder: Path, 
     all_facts = [facts for domain in domains if (facts := await examine_domain(db, domain, at=at)) is not None]
     items = {}
     for facts in all_facts:
-        newest = await read_newest_changes(db, at=at, max_count=MAX_CHANGES, only_domain=facts.head.domain)
+        only = replace(NEWEST, domain_id=facts.head.domain.id)
+        newest = await read_newest_changes(db, only, at=at, max_count=MAX_CHANGES)
         items[facts.head.domain.id] = newest
     pages = {facts.head.domain.id: _select_pages(facts, items[facts.head.domain.id]) for facts in all_facts}
     links = UiLinks(frozenset(url for urls in pages.values() for url in urls))

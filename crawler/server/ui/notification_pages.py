@@ -104,7 +104,7 @@ async def show_subscription(server: PageServer, request: Request) -> Response:
     """Show one subscription, its deliveries and its dead letters."""
     number = parse_number(request.query_params.get("number", ""))
     status = await notifications.find_status(server.db, number)
-    letters = (await notifications.list_dead_letters(server.db, number))[:MAX_LETTERS]
+    letters = await notifications.list_dead_letters(server.db, number, max_count=MAX_LETTERS)
     context: dict[str, Any] = {
         "letters": letters,
         "headline": notifications.format_headline,
@@ -129,7 +129,7 @@ async def save_subscription(server: PageServer, request: Request) -> Response:
     number = parse_number(form.get("number", ""))
     kinds = frozenset(kind for kind in EventKind if kind.value in form.get("kind", "").splitlines())
     try:
-        wanted = _parse_form(form, kinds)
+        wanted = _parse_form(form, kinds, is_new=not number)
         if number:
             changed = await notifications.change_subscription(server.db, number, wanted, at=server.now())
         else:
@@ -146,7 +146,7 @@ async def save_subscription(server: PageServer, request: Request) -> Response:
     return server.finish(request, _end(changed.id, message if number else f"{message} Send a test message next."))
 
 
-def _parse_form(form: Form, kinds: frozenset[EventKind]) -> dict[str, Any]:
+def _parse_form(form: Form, kinds: frozenset[EventKind], *, is_new: bool) -> dict[str, Any]:
     """Return the fields of a SubscriptionRequest. Raises BadInput."""
     texts = {name: form.get(name, "").strip() for name in NAMES}
     condition, value = texts["condition"], texts["value"]
@@ -165,8 +165,8 @@ def _parse_form(form: Form, kinds: frozenset[EventKind]) -> dict[str, Any]:
     return copied | {
         "allow_private": texts["allow_private"] == "yes",
         "conditions": {condition: bound} if condition else {},
-        # The preselected kinds stand for the default, which depends on the condition.
-        "kinds": "" if kinds == NEWS else ",".join(sorted(kinds)),
+        # The preselected kinds of a new subscription stand for the default, which depends on the condition.
+        "kinds": None if is_new and kinds == NEWS else ",".join(sorted(kinds)),
     }
 
 

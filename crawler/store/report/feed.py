@@ -14,7 +14,8 @@ from crawler.core.http.urls import PageKey, Url, compute_page_key
 from crawler.core.page.block import BlockKind
 from crawler.errors import CursorAhead, CursorTooOld
 from crawler.store.database import Connection, Database
-from crawler.store.rows import fetch_dicts, fetch_number, fetch_row, fetch_rows
+from crawler.store.report.limited_search import build_patterns, limit_search
+from crawler.store.rows import Executor, fetch_dicts, fetch_number, fetch_row, fetch_rows
 
 FEED_LOCK = 0x66656564  # "feed": one process appends at a time
 CHANNEL = "recrawl_changes"
@@ -136,11 +137,11 @@ ALL_KINDS = frozenset(EventKind)
 
 
 class ChangeFilter(Struct, frozen=True):
-    """A selection of changes: of one domain or page, with a prefix of the URL, of some kinds, of domains with a tag.
+    """A selection of changes: of one domain or page, with a prefix of the URL, of some kinds, with some words.
 
-    key: of the page.  tag: None for all.  since: changes found at or after this time.  after: changes after this
-    position.  until: changes up to this position. With `until`, the cost is proportional to the number of positions in
-    the range.
+    key: of the page.  tag: of domains; None for all.  since: changes found at or after this time.  after: changes after
+    this position.  until: changes up to this position. With `until`, the cost is proportional to the number of
+    positions in the range.  words: parts of the URL or of the changed blocks, all of which must occur.
     """
 
     domain_id: int | None = None
@@ -151,6 +152,7 @@ class ChangeFilter(Struct, frozen=True):
     since: datetime | None = None
     after: int = 0
     until: int | None = None
+    words: tuple[str, ...] = ()
 
     @property
     def conditions(self) -> list[str]:
@@ -166,6 +168,7 @@ class ChangeFilter(Struct, frozen=True):
             "e.at >= %(since)s": self.since is not None,
             "f.position > %(after)s": self.after > 0 or self.until is not None,
             "f.position <= %(until)s": self.until is not None,
+            "concat_ws(' ', e.url, e.blocks) ILIKE ALL(%(words)s)": bool(self.words),
         }
         return [condition for condition, is_wanted in needed_by_condition.items() if is_wanted]
 
@@ -181,7 +184,7 @@ class ChangeFilter(Struct, frozen=True):
     @property
     def values(self) -> dict[str, Any]:
         """Return the parameters of the conditions."""
-        return asdict(self) | {"kinds": [kind.value for kind in self.kinds]}
+        return asdict(self) | {"kinds": [kind.value for kind in self.kinds], "words": build_patterns(self.words)}
 
 
 EVERY_CHANGE = ChangeFilter()
@@ -290,6 +293,7 @@ async def list_newest_changes(
     """Return the selected changes with the blocks that changed, the newest first.
 
     before: continue after this place, the `FeedItem.page_cursor` of the last change shown (keyset paging).
+    Raise BadInput if a search by words takes long.
     """
     conditions = change_filter.conditions
     if before is not None:
@@ -297,7 +301,11 @@ async def list_newest_changes(
     at, position = before or (None, None)
     values = {"before_at": at, "before_position": position, "most": max_count, "blocks": True}
     statement = f"{BY_EVENT} WHERE {_join_conditions(conditions)} ORDER BY e.at DESC, f.position DESC LIMIT %(most)s"
-    return await _fetch_items(db, statement, "e.at DESC, e.position DESC", change_filter.values | values)
+    order, values = "e.at DESC, e.position DESC", change_filter.values | values
+    if not change_filter.words:
+        return await _fetch_items(db, statement, order, values)
+    async with db.transaction() as connection, limit_search(connection, remedy="choose a domain or a shorter period"):
+        return await _fetch_items(connection, statement, order, values)
 
 
 async def count_changes(db: Database, change_filter: ChangeFilter = EVERY_CHANGE) -> dict[EventKind, int]:
@@ -366,8 +374,8 @@ def _join_conditions(conditions: list[str]) -> str:
     return " AND ".join(conditions) or "true"
 
 
-async def _fetch_items(db: Database, events_query: str, order: str, values: dict[str, Any]) -> list[FeedItem]:
-    rows = await fetch_dicts(db, FEED_ITEMS.format(found=events_query, order=order), values)
+async def _fetch_items(executor: Executor, events_query: str, order: str, values: dict[str, Any]) -> list[FeedItem]:
+    rows = await fetch_dicts(executor, FEED_ITEMS.format(found=events_query, order=order), values)
     for row in rows:
         blocks = tuple(BlockChange(BlockKind(part), was, now) for part, was, now in row["blocks"] or ())
         row |= {"change": EventKind(row["change"]), "parts": tuple(map(BlockKind, row["parts"].split()))}

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-import psycopg
 from msgspec import Struct
 
 from crawler.core.domain import Domain
@@ -28,11 +27,11 @@ from crawler.store.report.freshness import (
     TRACKED,
     read_stored_ranking,
 )
+from crawler.store.report.limited_search import build_patterns, limit_search
 from crawler.store.report.pages import PageLine
-from crawler.store.rows import build_like_pattern, fetch_number, fetch_row, fetch_rows, fetch_values
+from crawler.store.rows import fetch_number, fetch_row, fetch_rows, fetch_values
 
 MAX_CANDIDATES = RANKING_SIZE
-SEARCH_MS = 2000  # then a search by words ends with an error instead of reading on
 
 
 class PageOrder(StrEnum):
@@ -163,7 +162,7 @@ async def list_pages(db: Database, domain: Domain, query: PageQuery, *, max_coun
 
     In a large domain, the order by next visit includes all fetched pages, unless words or a rarer state are selected.
     """
-    values = {"domain_id": domain.id, "at": at, "which": query.which, "words": _build_patterns(query.words)}
+    values = {"domain_id": domain.id, "at": at, "which": query.which, "words": build_patterns(query.words)}
     async with db.transaction() as connection:
         is_large = await fetch_number(connection, TRACKED, values) > MAX_SMALL_PAGES
         keys, order = None, query.order
@@ -219,7 +218,7 @@ async def find_pages(db: Database, words: tuple[str, ...], *, in_titles: bool, m
 
     Raise BadInput if this takes longer than SEARCH_MS.
     """
-    values = {"words": _build_patterns(words), "most": max_count}
+    values = {"words": build_patterns(words), "most": max_count}
     async with db.transaction() as connection:
         rows = await _search(connection, FOUND_TITLES if in_titles else FOUND_URLS, values)
     return [FoundPage(*row) for row in rows]
@@ -232,18 +231,8 @@ async def find_page(db: Database, domain: Domain, url: Url) -> FoundPage | None:
 
 
 async def _search(connection: Connection, statement: str, values: dict[str, object]) -> list[tuple[Any, ...]]:
-    await connection.execute(f"SET LOCAL statement_timeout = {SEARCH_MS}".encode())
-    try:
-        rows = await fetch_rows(connection, statement, values)
-    except psycopg.errors.QueryCanceled as error:
-        why = f"the search took longer than {SEARCH_MS / 1000:g} s: search for a whole URL, or in one domain"
-        raise BadInput(why) from error
-    await connection.execute(b"SET LOCAL statement_timeout = 0")
-    return rows
-
-
-def _build_patterns(words: tuple[str, ...]) -> list[str]:
-    return list(map(build_like_pattern, words))
+    async with limit_search(connection, remedy="search for a whole URL, or in one domain"):
+        return await fetch_rows(connection, statement, values)
 
 
 def _parse_number(after: str) -> int:

@@ -145,7 +145,31 @@ def test_cursor_pages_through_all_items(mill: Site, client: Program) -> None:
         "items": [],
         "next": "3",
     }  # the cursor advances even without matches
+    assert [each["url"] for each in client.json("changes", q="/o one")["items"]] == [f"{mill.url}one"]
     assert client.json("pages", domain=mill.name)["items"][0]["content"] is None
+
+
+def test_pages_of_a_domain_are_listed_by_state_words_and_order(mill: Site, client: Program) -> None:
+    path = f"domains/{mill.name}/pages"
+
+    def list_urls(**given: str | int) -> list[str]:
+        urls: list[str] = []
+        part: Any = {"next": ""}
+        while part["next"] is not None:
+            part = client.json(path, **given, **({"after": part["next"]} if part["next"] else {}))
+            urls += [each["url"].removeprefix(mill.url) for each in part["items"]]
+        return urls
+
+    assert list_urls(sort="url", limit=2) == ["", "one", "two"]
+    assert list_urls(q="one") == ["one"]
+    assert list_urls(state="gone") == []
+    page = client.json(path, q="one")["items"][0]
+    assert (page["category"], page["status"], page["version"], page["request_reason"]) == ("fetched", 200, 1, None)
+    assert "is not a list of pages" in problem(client.get(path, state="odd"))["detail"]
+    assert problem(client.get(path, sort="odd"))["status"] == 400
+    assert "not a valid cursor" in problem(client.get(path, after="x"))["detail"]
+    only = problem(client.get("diff", url=f"{mill.url}one"))
+    assert (only["status"], "has only one version" in only["detail"]) == (404, True)
 
 
 def test_openapi_document_describes_what_is_read(mill: Site, client: Program) -> None:

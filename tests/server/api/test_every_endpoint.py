@@ -22,7 +22,17 @@ WRITES = bool(os.environ.get("RECRAWL_WRITE_DOCS"))  # read now: the fixture `re
 SCOPES = ("read", "crawl", "admin")
 # The names of the actions that `call_every_endpoint` records.
 API_ACTIONS = {
-    *("add domain", "change domain", "pause domain", "remove domain", "add rule", "remove rule", "recrawl"),
+    *(
+        "add domain",
+        "change domain",
+        "pause domain",
+        "remove domain",
+        "add rule",
+        "remove rule",
+        "recrawl",
+        "act on pages",
+    ),
+    "reset clock",
     *("add subscription", "change subscription", "test subscription", "remove subscription", "pause subscription"),
     *("resume subscription", "redeliver", "discard dead letters"),
     *("add user", "invite user", "change user", "remove user", "change tags", "change tag", "remove tag"),
@@ -103,7 +113,15 @@ def call_every_endpoint(client: Client, site: Site, recrawl: Recrawl, hook: Hook
     assert len(client.call("list_pages", domain=site.name, content=True)["items"]) == 3
     assert "Friday" in client.call("get_text", url=site.url)["text"]
     assert [each["number"] for each in client.call("list_versions", url=site.url)["items"]] == [2, 1]
+    diff = client.call("compare_versions", url=site.url, after=2)
+    (changed_block,) = [each for hunk in diff["hunks"] for each in hunk["blocks"] if each["is_news"]]
+    assert [each["text"].strip() for each in changed_block["runs"] if each["kind"] != "kept"] == ["Monday", "Friday"]
     assert client.call("explain_page", url=site.url)["tracked"]
+    listed = client.call("list_domain_pages", domain=site.name, sort="url", q="o", limit=1)
+    assert ([each["url"] for each in listed["items"]], listed["matches"]) == ([f"{site.url}one"], 2)
+    boost = {"action": "boost", "urls": [f"{site.url}two"]}
+    assert client.call("act_on_pages", boost, domain=site.name) == {"pages": 1, "run": None, "wait": None}
+    assert client.call("reset_clock", domain=site.name)["last_visit_at"] is None
     assert recrawl("sync", str(get_search_file(home))).code == 0
     assert [each["url"] for each in client.call("search", q="bread", domain=site.name)["items"]] == [f"{site.url}two"]
     assert client.call("report_freshness", domain=site.name)["items"][0]["fetched"] == 3

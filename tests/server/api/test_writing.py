@@ -13,6 +13,7 @@ import pytest
 from crawler.runtime.kept_responses import LIFETIME, MAX_TOTAL_BYTES, KeptResponse, KeptResponses
 from crawler.runtime.machine import ensure_private_folder
 from tests.commands import Recrawl, Site
+from tests.databases import execute
 from tests.patience import PATIENCE_S
 from tests.server.api.client import Client
 from tests.server.api.test_every_endpoint import client
@@ -79,6 +80,10 @@ def test_invalid_bodies_name_the_field(registered: Client) -> None:
         ("add_rule", rule | {"ignore": [1]}, {"domain": "a.test"}, 422, "ignore.0", "string"),
         ("remove_rule", {}, {"domain": "a.test", "pattern": "/none"}, 404, None, "there is no rule"),
         ("remove_rule", {}, {"domain": "a.test"}, 400, "pattern", "pattern is missing"),
+        ("act_on_pages", {"action": "paint", "urls": [URL]}, {"domain": "a.test"}, 422, "action", "'recrawl', 'boost'"),
+        ("act_on_pages", {"action": "once", "urls": []}, {"domain": "a.test"}, 422, "urls", "at least 1"),
+        ("act_on_pages", {"action": "once", "urls": ["/x", "b.test"]}, {"domain": "a.test"}, 422, "urls", "not a URL"),
+        ("reset_clock", {}, {"domain": "nowhere.test"}, 404, None, "is not registered"),
         ("import_urls", {"text": "<html><p>x"}, {}, 422, "text", "neither OPML nor a sitemap"),
         ("recrawl", {"target": f"{URL}none"}, {}, 422, "target", "is not a page"),
         ("recrawl", {"target": "nowhere.test"}, {}, 404, "target", "is not registered"),
@@ -92,6 +97,15 @@ def test_invalid_bodies_name_the_field(registered: Client) -> None:
         ("add_subscription", hook | {"digest": "never"}, {}, 422, "digest", ""),
         ("add_subscription", hook | {"time_zone": "Moon"}, {}, 422, "time_zone", "not a time zone"),
         ("add_subscription", hook | {"condition": {"kind": "below"}}, {}, 422, "condition", "below needs bound"),
+        (
+            "add_subscription",
+            hook | {"condition": {"kind": "below", "bound": 4, "text": "x"}},
+            {},
+            422,
+            "condition",
+            "below needs bound, and no text",
+        ),
+        ("add_subscription", hook | {"kinds": []}, {}, 422, "kinds", "at least one kind"),
         ("add_subscription", hook | {"secret": "hunter2"}, {}, 422, "secret", ""),
         ("change_subscription", {"paused": True}, {"number": 7}, 404, None, "there is no subscription 7"),
         ("discard_dead_letter", {}, {"number": 7}, 404, None, "there is no dead letter 7"),
@@ -124,6 +138,43 @@ def test_a_change_replaces_lists_and_null_restores_defaults(registered: Client) 
     assert change(cookies=None, language="", include=[]) == {"cookies": False, "language": "", "include": []}
 
 
+def test_lists_of_settings_are_read_in_parts(registered: Client) -> None:
+    for name in ("c.test", "b.test"):
+        registered.call("add_domain", {"url": f"http://{name}/", "offline": True})
+    hooks = [registered.call("add_subscription", {"target": f"https://ci.example.com/{n}"})["number"] for n in range(3)]
+
+    def read(operation: str, field: str) -> list[Any]:
+        rows, after = [], dict[str, str]()
+        while True:
+            part = registered.call(operation, limit=2, **after)
+            rows += [each[field] for each in part["items"]]
+            if part["next"] is None:
+                return rows
+            assert len(part["items"]) == 2
+            after = {"after": part["next"]}
+
+    assert read("list_domains", "domain") == ["a.test", "b.test", "c.test"]
+    assert read("list_subscriptions", "number") == hooks
+
+
+def test_actions_on_pages_change_rules_and_make_pages_due(registered: Client) -> None:
+    urls = [f"{URL}one", f"{URL}two"]
+
+    def act(action: str) -> dict[str, Any]:
+        done: dict[str, Any] = registered.call("act_on_pages", {"action": action, "urls": urls}, domain="a.test")
+        return done
+
+    assert act("boost") == {"pages": 2, "run": None, "wait": None}
+    assert act("once")["pages"] == 2
+    rules = registered.call("list_rules", domain="a.test")["items"]
+    assert {(each["pattern"], each["weight"], each["once"]) for each in rules} == {
+        ("/one$", 4.0, True),
+        ("/two$", 4.0, True),
+    }
+    registered.call("change_domain", {"paused": True}, domain="a.test")
+    assert act("recrawl")["wait"]["reason"] == "paused"
+
+
 def test_bodies_are_json_of_bounded_size(registered: Client, anonymous: Visitor) -> None:
     headers = {"Authorization": f"Bearer {registered.token}", "Content-Type": "application/json"}
 
@@ -151,6 +202,15 @@ def test_token_needs_no_origin_and_a_foreign_one_is_refused(registered: Client, 
         cookie = {"Cookie": session, "Origin": anonymous.address}
         assert Client(anonymous).send("recrawl", body, cookie).status == 401
         assert anonymous.post("/refresh", {"name": "a.test"}, Cookie="", Authorization=registered.token).status == 401
+
+
+def test_changed_subscription_says_why_it_is_not_run(registered: Client, database_url: str) -> None:
+    number = registered.call("add_subscription", {"target": "https://ci.example.com/hook"})["number"]
+    execute(database_url, "UPDATE subscription SET kinds = '{changed,renamed}'")  # as a later version does
+
+    assert (
+        "its kind (renamed)" in registered.call("change_subscription", {"paused": True}, number=number)["not_run_here"]
+    )
 
 
 def test_no_token_can_add_a_program(registered: Client, recrawl: Recrawl) -> None:
@@ -188,20 +248,23 @@ def test_same_idempotency_key_gets_the_first_response(registered: Client) -> Non
 
 
 def test_request_with_a_running_key_is_rejected(client: Client, site: Site, recrawl: Recrawl) -> None:
-    client.call("add_domain", {"url": site.url, "settings": {"allow_private": True, "delay_seconds": 0}})
-    key, body, seen = {"Idempotency-Key": "1"}, {"url": site.url}, list[Seen]()
-    thread = Thread(target=lambda: seen.append(client.send("try_page", body, key)))
+    body = {"url": site.url, "settings": {"allow_private": True, "delay_seconds": 0}}
+    key, seen = {"Idempotency-Key": "1"}, list[Seen]()
+    thread = Thread(target=lambda: seen.append(client.send("add_domain", body, key)))
     with site.gate:
         asked = len(site.asked)
         thread.start()
         deadline = time.monotonic() + PATIENCE_S
         while len(site.asked) == asked and time.monotonic() < deadline:
             time.sleep(0.01)
-        running = client.send("try_page", body, key)
+        running = client.send("add_domain", body, key)
     thread.join(PATIENCE_S)
 
-    assert (problem(running)[0], running.headers["retry-after"], seen[0].status) == (409, "5", 200)
-    assert client.send("try_page", body, key).text == seen[0].text
+    assert (problem(running)[0], running.headers["retry-after"], seen[0].status) == (409, "5", 201)
+    assert client.send("add_domain", body, key).text == seen[0].text
+    trials = [client.send("try_page", {"url": site.url}, key) for _ in range(2)]
+    assert [each.status for each in trials] == [200, 200]
+    assert "idempotency-replayed" not in trials[1].headers, "a trial has no effect, and its texts are not kept"
 
 
 def test_error_is_not_kept_for_its_key(registered: Client) -> None:
@@ -242,6 +305,7 @@ def test_kept_responses_expire_and_are_bounded(tmp_path: Path) -> None:
     large = KeptResponse("request", 200, "", b"x" * (MAX_TOTAL_BYTES // 2))
     for n, key in enumerate(("b", "c")):
         kept.keep("token", key, large, at=NOW + timedelta(seconds=n + 1))
+    kept.keep("other", "c", large, at=NOW + timedelta(seconds=9))
     assert [key for key in "abc" if kept.find("token", key, at=NOW + timedelta(minutes=1))] == ["c"]
     assert (tmp_path / "run" / "kept-responses.sqlite").stat().st_mode & 0o077 == 0
 

@@ -1,9 +1,12 @@
 """Cursors of the feed: they advance past changes that were not selected, and invalid ones are detected."""
 
+from datetime import timedelta
+
 import pytest
 
-from crawler.app.changes import CHANGES_WITH_BLOCKS_PER_BATCH, read_changes_of_pages
+from crawler.app.changes import read_changes_of_pages
 from crawler.app.database import AppDatabase
+from crawler.core.http.urls import Url
 from crawler.errors import CursorAhead
 from crawler.settings import Settings
 from crawler.store import report
@@ -55,12 +58,12 @@ def test_after_a_cursor_the_feed_is_read_by_position() -> None:
 
 async def test_changes_of_pages_of_one_domain_are_not_hidden_by_those_of_others(db: Database) -> None:
     other, mine = await leased(db, "apple.test"), await leased(db, "banana.test")
-    count = CHANGES_WITH_BLOCKS_PER_BATCH
+    count = 100
     await crawl(db, other, {0: list(range(1, count + 1)), **{n: [0] for n in range(1, count + 1)}}, START)
     await report.append_to_feed(db, at=START)
     await crawl(db, mine, {0: []}, START)
-    root, app_db = mine.domain.root, AppDatabase(db.pool, Settings())
+    roots, app_db = {mine.domain.root, other.domain.root}, AppDatabase(db.pool, Settings())
 
-    assert await read_changes_of_pages(app_db, {root}, since=START, at=START) == {}
-    changes = await read_changes_of_pages(app_db, {root}, since=START, at=START, only_domain=mine.domain)
-    assert changes[root].change is EventKind.ADDED
+    changes = await read_changes_of_pages(app_db, {*roots, Url("http://unknown.test/")}, since=START, at=START)
+    assert {url: each.change for url, each in changes.items()} == dict.fromkeys(roots, EventKind.ADDED)
+    assert await read_changes_of_pages(app_db, roots, since=START + timedelta(1), at=START) == {}
