@@ -32,7 +32,7 @@ API_ACTIONS = {
         "recrawl",
         "act on pages",
     ),
-    "reset clock",
+    *("reset clock", "take screenshot"),
     *("add subscription", "change subscription", "test subscription", "remove subscription", "pause subscription"),
     *("resume subscription", "redeliver", "discard dead letters"),
     *("add user", "invite user", "change user", "remove user", "change tags", "change tag", "remove tag"),
