@@ -171,8 +171,8 @@ def test_actions_on_pages_change_rules_and_make_pages_due(registered: Client) ->
         ("/one$", 4.0, True),
         ("/two$", 4.0, True),
     }
-    registered.call("change_domain", {"paused": True}, domain="a.test")
-    assert act("recrawl")["wait"]["reason"] == "paused"
+    refused = registered.send("act_on_pages", {"action": "recrawl", "urls": urls}, domain="a.test")
+    assert problem(refused)[:2] == (422, "urls"), "nothing was crawled yet"
 
 
 def test_bodies_are_json_of_bounded_size(registered: Client, anonymous: Visitor) -> None:
