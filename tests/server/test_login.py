@@ -386,7 +386,7 @@ def test_forms_are_recorded_with_who_sent_them(recrawl: Recrawl, crawled: Site, 
     found = recrawl("actions", "--by", "alice", "--json").json["actions"]
     assert {(each["actor_kind"], each["address"]) for each in found} == {("user", "127.0.0.1")}
     assert [each["action"] for each in reversed(found)] == [
-        *("log in", "change domain", "pause domain", "resume domain", "recrawl", "boost pages", "add rule"),
+        *("log in", "change domain", "pause domain", "resume domain", "recrawl", "act on pages", "add rule"),
         *("remove rule", "add subscription", "pause subscription", "remove subscription", "add token"),
         *("revoke token", "add user", "invite user", "change user", "change user", "remove user", "remove domain"),
     ]
