@@ -146,13 +146,15 @@ def _parse_target(text: str) -> NotifyTarget | None:
     if not separator or not scheme.isascii() or not scheme.replace("+", "").isalnum():
         return None
     if scheme.lower() in WEB_SCHEMES:
-        return NotifyTarget(TargetKind.WEBHOOK, text) if _get_authority(text) else None
+        return NotifyTarget(TargetKind.WEBHOOK, f"{scheme.lower()}://{rest}") if _get_authority(text) else None
     return NotifyTarget(TargetKind.SERVICE, text) if rest or scheme.lower() == "syslog" else None
 
 
 def _get_authority(text: str) -> str:
     try:
-        return urlsplit(text).netloc
+        split = urlsplit(text)
+        _ = split.port  # raises ValueError if it is invalid
+        return split.netloc
     except ValueError as error:
         raise BadInput(f"a target is {TARGET_FORMS}") from error
 

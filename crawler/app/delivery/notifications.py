@@ -72,7 +72,7 @@ class SubscriptionRequest:
     domain, tag (of domains), page, prefix, pattern: the pages to watch.  kinds: at least one, separated by commas; None
     for the default.  min_magnitude: such as 5%.
     conditions: the value of each ConditionKind; for DIFFERS a share such as 5%.
-    place: the selector of the element to check.  value_name: the name of the value to check (crawler/app/values.py).
+    place: the selector of the element to check.  value_name: the name of the value to check.
     quiet, zone: quiet hours such as 22-07, and their time zone.
     may_run_commands: whether the target may be a program of this machine; never for a request from the network.
     """
