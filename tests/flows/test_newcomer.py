@@ -154,6 +154,7 @@ def test_a_new_user_with_a_stack_needs_nothing_but_a_browser(
     expect(page.locator(".change del").filter(has_text="warm")).to_have_text("warm")
     page.locator(".change").filter(has_text="August").get_by_role("link", name="mill").first.click()
     page.get_by_role("link", name="Ignore or watch an element").click()
+    page.get_by_text("Pick from a list of all texts").click()
     page.get_by_label("It is 11:42:07 now").check()
     page.get_by_role("button", name="Preview the rule").click()
     page.get_by_role("button", name="Add this rule").click()

@@ -119,6 +119,7 @@ def test_3_ignore_a_clock(page: Page, site: Site) -> None:
     open_domain(page, site, "Pages")
     page.get_by_role("link", name="/mill").click()
     page.get_by_role("link", name="Ignore or watch an element").click()
+    page.get_by_text("Pick from a list of all texts").click()
     page.get_by_label(f"{CLOCK} 11:42:07").check()
     page.get_by_role("button", name="Preview the rule").click()
     expect(page.locator(".left-out", has_text=CLOCK)).to_have_text(f"{CLOCK} 11:42:07")

@@ -140,11 +140,13 @@ def _build_target(
 def _can_head_decide(row: CandidateRow, details: TargetDetails) -> bool:
     """Return whether a HEAD may decide whether the page has changed.
 
-    It may not for a page in another state than fetched, a full recrawl, a page of an audit's sample, or a URL list,
-    whose length may stay the same while a date in it changes.
+    It may not for a page in another state than fetched, a soft error to be confirmed, a full recrawl, a page of an
+    audit's sample, or a URL list, whose length may stay the same while a date in it changes.
     """
-    has_body = details.version is not None and details.version.body_digest and row.received_bytes
-    return bool(has_body) and not row.is_list and row.state == State.FETCHED and row.request_reason != BY_AUDIT
+    if details.version is None or details.soft_errors or row.is_list:
+        return False
+    has_body = bool(details.version.body_digest and row.received_bytes)
+    return has_body and row.state == State.FETCHED and row.request_reason != BY_AUDIT
 
 
 def unpack_keys(packed: bytes | None) -> tuple[PageKey, ...]:
