@@ -66,7 +66,7 @@ def everywhere(inside: str) -> Show:
 
 
 class Site:
-    """The current content, and all requests."""
+    """The current content, and all requests. It does not take HEAD: visits without a body are no evidence here."""
 
     def __init__(self) -> None:
         self.show: Show = well
@@ -74,9 +74,9 @@ class Site:
         self.url = ""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        path = (await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)[1].decode()
+        method, path, _ = (await reader.readuntil(b"\r\n\r\n")).decode().split(" ", 2)
         self.asked.append(path)
-        writer.write(self.show(path))
+        writer.write(self.show(path) if method == "GET" else answer("", status=405))
         await writer.drain()
         writer.close()
 
