@@ -125,7 +125,8 @@ async def change_user(
     before = await get_user(db, name)
     await users.change_user(db, before.name, role=role, disabled=disabled, at=at)
     after = await get_user(db, before.name)
-    describe_action(object=before.name, old=_describe(before), new=_describe(after))
+    old, new = _describe(before), _describe(after)
+    describe_action(object=before.name, old=old, new=new, is_change=old != new)
     return after
 
 
