@@ -9,10 +9,11 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
-from crawler.app import action_log, domains, open_app, tags
+from crawler.app import action_log, domains, open_app, rules, tags
 from crawler.app.actor import PERMISSIONS_OF_ROLES, Actor, ActorKind, acting_as
 from crawler.app.database import AppDatabase, open_configured_database
 from crawler.app.delivery.notifications import SubscriptionRequest, subscribe
+from crawler.app.page_values import ValueRequest, add_value, remove_value
 from crawler.app.running import users
 from crawler.app.settings import SettingsPatch
 from crawler.errors import BadInput, NotAllowed
@@ -235,6 +236,20 @@ async def test_what_changes_nothing_is_not_recorded(db: AppDatabase) -> None:
 
         await tags.change_tags(db, ["docs.example.com", "https://docs.example.com/"], add=["new"], at=NOW)
         assert len(await action_log.list_actions(db, action_log.ActionQuery())) == len(before) + 1
+
+
+async def test_values_keep_what_others_changed_meanwhile(db: AppDatabase) -> None:
+    (added,) = await domains.add_domains(db, ["docs.example.com"], SettingsPatch(), offline=True, at=NOW)
+    read, price = added.new_domain, ValueRequest("price", ".price", pattern="/a$")
+
+    await add_value(db, read, price, at=NOW)
+    changed = await add_value(db, read, ValueRequest("stock", ".stock", pattern="/a$"), at=NOW)
+    assert [rule.view.values for rule in changed.settings.rules] == [("price .price", "stock .stock")]
+
+    await rules.add_terms(db, read, ["/a$"], at=NOW, weight=2.0)
+    await remove_value(db, changed, "/a$", "stock", at=NOW)
+    left = await remove_value(db, changed, "/a$", "price", at=NOW)
+    assert [(rule.weight, rule.view.values) for rule in left.settings.rules] == [(2.0, ())]
 
 
 async def test_old_actions_are_forgotten(db: AppDatabase) -> None:

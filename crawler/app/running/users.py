@@ -220,10 +220,15 @@ async def _start_session(db: AppDatabase, name: str, password_hash: str, *, at: 
     return session if is_new else ""
 
 
-async def _hash(password: str) -> str:
-    """Return the hash of a new password. Raises BadInput if it is too short or too long."""
+def check_new_password(password: str) -> None:
+    """Raise BadInput if a new password is too short or too long."""
     if problem := find_password_problem(password):
         raise BadInput(problem, field="password")
+
+
+async def _hash(password: str) -> str:
+    """Return the hash of a new password. Raises BadInput as `check_new_password` does."""
+    check_new_password(password)
     return await asyncio.get_running_loop().run_in_executor(HASHER, hash_password, password)
 
 
