@@ -338,6 +338,7 @@ class WritingApi(UsersApi, PageApi):
     async def change_domain(self, *, domain: DomainName, body: DomainChanges) -> DomainDocument:
         """Change settings and tags of a domain, pause it or resume it."""
         found = await get_domain(self.db, domain)
+        tags.parse_tags(body.tags or ())  # an invalid name changes no settings either
         if body.settings:
             patch, unset = parse_document(body.settings)
             with name_field("settings"):

@@ -157,6 +157,13 @@ def test_lists_of_settings_are_read_in_parts(registered: Client) -> None:
     assert read("list_subscriptions", "number") == hooks
 
 
+def test_invalid_tag_leaves_the_settings_unchanged(registered: Client) -> None:
+    before = registered.call("get_domain", domain="a.test")
+    body = {"settings": {"max_depth": 3}, "tags": ["Big Site"]}
+    assert problem(registered.send("change_domain", body, domain="a.test"))[:2] == (422, "tags")
+    assert registered.call("get_domain", domain="a.test")["settings"] == before["settings"]
+
+
 def test_actions_on_pages_change_rules_and_recrawl_only_pages(registered: Client) -> None:
     urls = [f"{URL}one", f"{URL}two"]
 
