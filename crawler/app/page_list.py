@@ -10,7 +10,7 @@ from crawler.app import rules
 from crawler.app.action_log import recorded
 from crawler.app.database import AppDatabase
 from crawler.app.registration import parse_prefix
-from crawler.app.revisits import RefreshResult, request_pages, try_to_recrawl
+from crawler.app.revisits import RefreshResult, try_to_recrawl
 from crawler.app.status import find_wait
 from crawler.core.domain import Domain
 from crawler.core.http.urls import Url
@@ -80,8 +80,7 @@ async def act_on_pages(
 
 async def _recrawl_pages(db: AppDatabase, domain: Domain, selected: Sequence[Url], *, at: datetime) -> RefreshResult:
     """Make pages of a domain due now, and start a run that fetches them if a local stack runs."""
-    with name_field("urls"):
-        await request_pages(db, domain, selected, at=at)
+    await store.add_seeds(db, domain, selected, at=at)
     wait = await find_wait(db, domain, at=at)
     run_url = await try_to_recrawl(db, domain, path="")  # the pages are due already
     url = selected[0] if len(selected) == 1 else f"{domain.root}*"

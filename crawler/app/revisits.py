@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -104,25 +104,17 @@ async def request_refresh(db: AppDatabase, name: str, *, path: str = "", at: dat
     await require_after_last_visit(db, [domain], at)
     path = (path or ("*" if get_path_and_query(parse_typed_url(name)) == "/" else name)).strip()
     url, is_prefix = parse_prefix(domain, path.removesuffix("*")), path.endswith("*")
-    pages, instant = 1, at or datetime.now(UTC)
+    pages, instant = await report.count_pages(db, domain, url, is_prefix=is_prefix), at or datetime.now(UTC)
     if is_prefix:
-        pages = await report.count_pages(db, domain, url)
         await domains.request_refresh(db, domain, prefix=url, at=instant)
+    elif pages:
+        await domains.add_seeds(db, domain, [url], at=instant)
     else:
-        await request_pages(db, domain, [url], at=instant)
+        prefix_hint = "for all pages whose URL starts with it, add *"
+        raise BadInput(f"{url} is not a page that may be fetched: recrawl explain {url} says why; {prefix_hint}")
     wait = await find_wait(db, domain, at=instant)
     describe_action(object=f"{url}*" if is_prefix else url, new=format_count(pages, "page"))
     return RefreshResult(domain, f"{url}*" if is_prefix else url, pages, wait)
-
-
-async def request_pages(db: AppDatabase, domain: Domain, urls: Sequence[Url], *, at: datetime) -> None:
-    """Make pages of a domain due. Raises BadInput, without any change, if a URL is not a page."""
-    found = await report.find_pages(db, domain, urls)
-    for url in urls:
-        if url not in found:
-            prefix_hint = "for all pages whose URL starts with it, add *"
-            raise BadInput(f"{url} is not a page that may be fetched: recrawl explain {url} says why; {prefix_hint}")
-    await domains.add_seeds(db, domain, urls, at=at)
 
 
 @recorded("recrawl")

@@ -30,15 +30,7 @@ if TYPE_CHECKING:
         read_shared_digests,
         read_versions_to_export,
     )
-    from crawler.store.report.expressions import (
-        IMPORTANCE,
-        MIX,
-        Backlog,
-        count_pages,
-        find_pages,
-        list_holders,
-        read_backlog,
-    )
+    from crawler.store.report.expressions import IMPORTANCE, MIX, Backlog, count_pages, list_holders, read_backlog
     from crawler.store.report.feed import (
         BlockChange,
         ChangeFilter,

@@ -3,13 +3,12 @@
 Importance and freshness are computed in the database, by the functions in models/sql/functions.sql.
 """
 
-from collections.abc import Collection
 from datetime import datetime
 
 from msgspec import Struct
 
 from crawler.core.domain import Domain
-from crawler.core.http.urls import Url, compute_page_key
+from crawler.core.http.urls import Url
 from crawler.store.database import Database
 from crawler.store.rows import fetch_number, fetch_row, fetch_rows, fetch_values
 
@@ -106,13 +105,13 @@ DUE_OR_REQUESTED = f"""
       FROM found, unknown_urls
 """  # noqa: S608  only our own statement is inserted
 HOLDERS = "SELECT DISTINCT holder FROM domain_state WHERE leased_until > clock_timestamp() AND holder IS NOT NULL"
-CRAWLED_PAGES = """
+COUNT_PAGES = """
+    SELECT count(*) AS pages
       FROM page p JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
       LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = p.key
-     WHERE p.domain_id = %(domain_id)s AND page_category(f.state, p.version, u.kind) NOT IN ('unread_list', 'excluded')
+     WHERE p.domain_id = %(domain_id)s AND starts_with(p.url, %(url)s) AND (%(is_prefix)s OR p.url = %(url)s)
+       AND page_category(f.state, p.version, u.kind) NOT IN ('unread_list', 'excluded')
 """
-COUNT_PAGES = f"SELECT count(*) {CRAWLED_PAGES} AND starts_with(p.url, %(prefix)s)"
-FIND_PAGES = f"SELECT p.url {CRAWLED_PAGES} AND p.key = ANY(%(keys)s)"
 
 
 class Backlog(Struct, frozen=True):
@@ -151,12 +150,6 @@ async def list_holders(db: Database) -> set[str]:
     return {holder for (holder,) in await fetch_rows(db, HOLDERS, {})}
 
 
-async def count_pages(db: Database, domain: Domain, prefix: Url) -> int:
-    """Return the number of the domain's pages with a URL prefix, without excluded pages and unread lists."""
-    return await fetch_number(db, COUNT_PAGES, {"domain_id": domain.id, "prefix": prefix})
-
-
-async def find_pages(db: Database, domain: Domain, urls: Collection[Url]) -> set[Url]:
-    """Return those URLs that are pages of the domain, without excluded pages and unread lists."""
-    keys = list(map(compute_page_key, urls))
-    return {Url(url) for (url,) in await fetch_rows(db, FIND_PAGES, {"domain_id": domain.id, "keys": keys})}
+async def count_pages(db: Database, domain: Domain, url: Url, *, is_prefix: bool) -> int:
+    """Return the number of the domain's pages with a URL or URL prefix, without excluded pages and unread lists."""
+    return await fetch_number(db, COUNT_PAGES, {"domain_id": domain.id, "url": url, "is_prefix": is_prefix})

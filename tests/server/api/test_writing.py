@@ -157,14 +157,7 @@ def test_lists_of_settings_are_read_in_parts(registered: Client) -> None:
     assert read("list_subscriptions", "number") == hooks
 
 
-def test_invalid_tag_leaves_the_settings_unchanged(registered: Client) -> None:
-    before = registered.call("get_domain", domain="a.test")
-    body = {"settings": {"max_depth": 3}, "tags": ["Big Site"]}
-    assert problem(registered.send("change_domain", body, domain="a.test"))[:2] == (422, "tags")
-    assert registered.call("get_domain", domain="a.test")["settings"] == before["settings"]
-
-
-def test_actions_on_pages_change_rules_and_recrawl_only_pages(registered: Client) -> None:
+def test_actions_on_pages_change_rules_and_make_pages_due(registered: Client) -> None:
     urls = [f"{URL}one", f"{URL}two"]
 
     def act(action: str) -> dict[str, Any]:
@@ -178,11 +171,15 @@ def test_actions_on_pages_change_rules_and_recrawl_only_pages(registered: Client
         ("/one$", 4.0, True),
         ("/two$", 4.0, True),
     }
-    status, field, detail = problem(
-        registered.send("act_on_pages", {"action": "recrawl", "urls": urls}, domain="a.test")
-    )
-    assert (status, field) == (422, "urls")
-    assert "/one is not a page that may be fetched" in detail
+    registered.call("change_domain", {"paused": True}, domain="a.test")
+    assert act("recrawl")["wait"]["reason"] == "paused"
+
+
+def test_invalid_tag_leaves_the_settings_unchanged(registered: Client) -> None:
+    before = registered.call("get_domain", domain="a.test")
+    body = {"settings": {"max_depth": 3}, "tags": ["Big Site"]}
+    assert problem(registered.send("change_domain", body, domain="a.test"))[:2] == (422, "tags")
+    assert registered.call("get_domain", domain="a.test")["settings"] == before["settings"]
 
 
 def test_bodies_are_json_of_bounded_size(registered: Client, anonymous: Visitor) -> None:

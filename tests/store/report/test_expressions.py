@@ -242,8 +242,8 @@ async def test_holders_are_named_while_their_leases_last(db: Database, domain: D
 async def test_pages_under_a_prefix_are_counted(db: Database, domain: Domain) -> None:
     await walked(db, domain)
 
-    assert await report.count_pages(db, domain, domain.root) == 4
-    assert await report.count_pages(db, domain, url(domain, 3)) == 1
+    assert await report.count_pages(db, domain, domain.root, is_prefix=True) == 4
+    assert await report.count_pages(db, domain, url(domain, 3), is_prefix=True) == 1
 
 
 async def test_a_page_is_explained_with_its_visits_and_linking_pages(db: Database, domain: Domain) -> None:
@@ -337,7 +337,6 @@ async def test_every_view_and_every_column_of_it_is_documented(db: Database) -> 
         "subscription",
         "traffic",
         "trust",
-        "value",
     )
     others = {"page_text", "page_versions", "domain_counted_live", "domain_counts", "every_visit"}
     assert {row[0] for row in rows} == others | {f"report_{name}" for name in views}
