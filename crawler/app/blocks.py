@@ -1,13 +1,16 @@
 """List which blocks of a page are compared, and preview a rule made from a block that the user picked."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import partial
+from typing import TypeVar
 
+from crawler.app.action_log import recorded
 from crawler.app.database import AppDatabase
-from crawler.app.rules import make_page_pattern, make_rule, merge_rule
+from crawler.app.rules import change_rules, make_page_pattern, make_rule, merge_rule
 from crawler.core.change.change import MaskReason
 from crawler.core.change.explain import ExplainedBlock, explain_blocks
 from crawler.core.domain import Domain
@@ -23,6 +26,9 @@ from crawler.format.values import REPLACEMENT, sanitize_text
 from crawler.store import report
 from crawler.store.learned.domain_memory import read_mask
 from crawler.store.report import VersionContent
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 MAX_EXPRESSION_CHARS = 300  # longer block texts are truncated before an expression is made of them
 ALL_PAGES = "/"  # the pattern of all pages of a domain
@@ -98,12 +104,12 @@ async def read_blocks(
     blocks = await _explain_version(db, domain, content, rules, parsers=parsers)
     facts = BlockFacts(url=url, domain=domain, content=content, request=request, blocks=tuple(blocks))
     if request.picked:
-        return await _add_element(db, facts)
+        return await _add_element(db, facts, parsers=parsers)
     words = blocks[request.block - 1].text if 0 < request.block <= len(blocks) else request.words
     if not (words or request.text):
         return facts
     selector = request.selector if request.action is not PickAction.IGNORE_TEXT else ""
-    expression = request.text or selector or suggest_expression(content, words, request.action)
+    expression = request.text or selector or await _suggest_expression(facts, words, parsers=parsers)
     if not expression:
         return replace(facts, why_not="no selector identifies this block alone: ignore its text instead")
     if request.action is PickAction.VALUES:
@@ -116,16 +122,21 @@ async def read_blocks(
     return replace(facts, text=expression, preview=tuple(preview))
 
 
-async def _add_element(db: AppDatabase, facts: BlockFacts) -> BlockFacts:
+async def _add_element(db: AppDatabase, facts: BlockFacts, *, parsers: ParserPool) -> BlockFacts:
     """Return the facts with the element that was picked in the view of a version."""
     request = facts.request
     content = await report.read_version(db, facts.domain, facts.url, number=request.version or None)
-    body = content.body if content is not None else None
-    element = describe_element(body, content.version.content_type, request.picked) if content and body else None
+    element = await _read_body(facts, content, describe_element, request.picked, parsers=parsers) if content else None
     if element is None:
         return replace(facts, why_not=f"version {request.version} has no such element, or is no longer stored")
     texts = [each.text for each in facts.blocks if each.kind is BlockKind.TEXT and each.text in element.text]
     return replace(facts, element=PickedElement(max(texts, key=len, default=element.text), element.selectors))
+
+
+@recorded("add rule")
+async def add_pick_rule(db: AppDatabase, domain: Domain, request: BlockPickRequest, *, at: datetime) -> Domain:
+    """Add the rule for a picked block, or extend the rule of its pattern. Raises BadInput."""
+    return await change_rules(db, domain, lambda before: merge_rule(before, make_pick_rule(before, request)), at=at)
 
 
 def make_pick_rule(rules: Sequence[PageRule], request: BlockPickRequest) -> PageRule:
@@ -141,12 +152,23 @@ def make_pick_rule(rules: Sequence[PageRule], request: BlockPickRequest) -> Page
     return make_rule(build_rule)
 
 
-def suggest_expression(content: VersionContent, text: str, action: PickAction) -> str:
+async def _suggest_expression(facts: BlockFacts, text: str, *, parsers: ParserPool) -> str:
     """Suggest an expression for a block's text with any numbers, or a selector; empty if none identifies the block."""
-    if action is PickAction.IGNORE_TEXT:
+    if facts.request.action is PickAction.IGNORE_TEXT:
         quoted = re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", sanitize_text(text[:MAX_EXPRESSION_CHARS]))
         return re.sub(r"[0-9]+", "[0-9]+", quoted.replace(REPLACEMENT, "."))
-    return find_selector(content.body or b"", content.version.content_type, text)
+    return await _read_body(facts, facts.content, find_selector, text, parsers=parsers) or ""
+
+
+async def _read_body(
+    facts: BlockFacts, content: VersionContent, call: Callable[[bytes, str, T], R], argument: T, *, parsers: ParserPool
+) -> R | None:
+    """Return the result of a function that parses the body of a version, in a process of its own."""
+    body, content_type = content.body or b"", content.version.content_type
+    response = Fetched(200, body, len(body), timedelta(0), content_type)
+    return await parsers.read(
+        partial(call, body, content_type, argument), response, party=facts.domain.id, needs_process=True
+    )
 
 
 def _is_ignored(block: ExplainedBlock) -> bool:

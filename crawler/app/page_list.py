@@ -20,6 +20,7 @@ from crawler.errors import BadInput, name_field
 from crawler.store import domains as store
 from crawler.store.domain_settings import merge_layers
 from crawler.store.report import ALL, FAILING, RENDERED
+from crawler.store.report.expressions import list_tracked
 from crawler.store.report.page_list import ListedPage, PageListPart, PageOrder, PageQuery, list_pages
 
 LISTS = (ALL, FAILING, *(each.value for each in PageCategory if each is not PageCategory.UNREAD_LIST), RENDERED)
@@ -79,7 +80,11 @@ async def act_on_pages(
 
 
 async def _recrawl_pages(db: AppDatabase, domain: Domain, selected: Sequence[Url], *, at: datetime) -> RefreshResult:
-    """Make pages of a domain due now, and start a run that fetches them if a local stack runs."""
+    """Make pages of a domain due now, and start a run that fetches them if a local stack runs. Raises BadInput."""
+    tracked = await list_tracked(db, domain, selected)
+    if unknown := next((url for url in selected if url not in tracked), None):
+        message = f"{unknown} is not a page that may be fetched: recrawl explain {unknown} says why"
+        raise BadInput(message, field="urls")
     await store.add_seeds(db, domain, selected, at=at)
     wait = await find_wait(db, domain, at=at)
     run_url = await try_to_recrawl(db, domain, path="")  # the pages are due already

@@ -13,6 +13,7 @@ from crawler.core.http.response import FailureReason
 
 MAX_HEADER_BYTES = 16 * 1024  # of one header; content security policies and cookies may exceed 8 kB
 MAX_HEADERS = 128
+MAX_LENGTH_DIGITS = 19  # of a Content-Length; the parser rejects larger numbers
 MAX_INTERIM = 16  # interim responses (1xx) to one request; a server that sends more is broken
 BODY_DETAILS = {
     FailureReason.TOO_LARGE: "the body exceeds the size limit, compressed or decompressed",
@@ -90,7 +91,7 @@ class ResponseHead:
     def content_length(self) -> int | None:
         """Return the Content-Length; None if there is none."""
         value = self._first.get("content-length", "")
-        return int(value) if value.isdecimal() else None
+        return int(value) if value.isdecimal() and len(value) <= MAX_LENGTH_DIGITS else None
 
 
 class HttpRequest(Struct, frozen=True):
@@ -170,7 +171,7 @@ class _ResponseReader:
         if self.head is None:
             detail = f"the connection was lost ({error.strerror})" if isinstance(error, OSError) else ""
             detail = detail or "the server closed the connection without a response"
-            raise FetchError(FailureReason.RESET, detail, is_silent=True)
+            raise FetchError(FailureReason.RESET, detail, is_silent=not self._exchange.wire_bytes)
         if error is not None or self._exchange.is_chunked or self.head.content_length is not None:
             raise FetchError(FailureReason.RESET, "the body ends early")
         self.is_complete = True
@@ -200,11 +201,16 @@ class _ResponseReader:
         self.head, self.keeps_alive = ResponseHead(status, headers), self._parser.should_keep_alive()
         size = sum(map(len, chain.from_iterable(headers))) + len(headers) * len(b": \r\n")
         self._exchange.head_bytes = len("HTTP/1.1 200 \r\n\r\n") + len(self._status_text) + size
-        self._exchange.is_chunked = "chunked" in (self.head.get("transfer-encoding") or "").lower()
+        codings = ",".join(self.head.get_all("transfer-encoding")).lower().replace(" ", "").split(",")
+        self._exchange.is_chunked = "chunked" in codings
+        if not {"", "chunked", "identity"}.issuperset(codings):
+            raise FetchError(FailureReason.GARBAGE, "the body has a transfer coding that is not supported")
         if self._request.method == "HEAD":
             self.is_complete = True
             raise _ResponseEnded
         declared, request = self.head.content_length or 0, self._request
+        if status in {204, 304}:  # no body follows, whatever its length would be
+            return
         if request.method == "GET" and request.first_bytes is None and declared > request.max_body_bytes:
             raise FetchError(FailureReason.TOO_LARGE, f"the body has {declared} bytes")
 

@@ -7,7 +7,7 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import cast
 from urllib.request import Request
 
-from crawler.core.http.urls import Url
+from crawler.core.http.urls import Authority, Url, get_authority, get_host, get_public_suffix
 
 MAX_COOKIES = 50  # per domain; RFC 6265, 6.1, demands at least this
 MAX_COOKIE_BYTES = 4096  # of one cookie with its attributes; from the same section
@@ -16,11 +16,12 @@ MAX_COOKIE_BYTES = 4096  # of one cookie with its attributes; from the same sect
 class DomainCookies:
     """A cookie jar that sends cookies only where they were set. They are secrets and never shown.
 
-    It keeps at most MAX_COOKIES names, and no cookie above MAX_COOKIE_BYTES.
+    It keeps at most MAX_COOKIES, and none above MAX_COOKIE_BYTES. A cookie without a Domain stays on its host.
     """
 
     def __init__(self) -> None:
-        self._jar = CookieJar(DefaultCookiePolicy(rfc2965=False))
+        policy = DefaultCookiePolicy(rfc2965=False, strict_ns_domain=DefaultCookiePolicy.DomainStrictNonDomain)
+        self._jar = CookieJar(policy)
 
     def get_header(self, url: Url) -> str:
         """Return the value of the Cookie header for a request; empty if there is none."""
@@ -30,12 +31,33 @@ class DomainCookies:
 
     def store_cookies(self, url: Url, set_cookie_headers: Sequence[str]) -> None:
         """Store the cookies of a response. set_cookie_headers: the values of its Set-Cookie headers."""
-        names = {cookie.name for cookie in self._jar}
+        host = get_host(get_authority(url))
         for header in set_cookie_headers:
-            name = header.partition("=")[0].strip()
-            if len(header) <= MAX_COOKIE_BYTES and header.isprintable() and (name in names or len(names) < MAX_COOKIES):
-                self._jar.extract_cookies(cast("HTTPResponse", _CookieResponse(header)), Request(url))  # noqa: S310
-                names.add(name)
+            set_cookie = _select_attributes(header, host)
+            if len(header) > MAX_COOKIE_BYTES or not header.isprintable() or set_cookie is None:
+                continue
+            known = {(each.domain, each.path, each.name) for each in self._jar}
+            self._jar.extract_cookies(cast("HTTPResponse", _CookieResponse(set_cookie)), Request(url))  # noqa: S310
+            for each in list(self._jar):
+                key = each.domain, each.path, each.name
+                if len(known) >= MAX_COOKIES and key not in known:
+                    self._jar.clear(*key)
+
+
+def _select_attributes(set_cookie: str, host: str) -> str | None:
+    """Return a Set-Cookie header without what the jar would refuse but browsers accept; None to refuse the cookie.
+
+    A Domain that is the host itself, such as an intranet's "wiki", is left out; a public suffix is refused.
+    """
+    kept: list[str] = []
+    for part in set_cookie.split(";"):
+        name, _, value = part.strip().partition("=")
+        domain = value.strip().lstrip(".").lower() if name.strip().lower() == "domain" and kept else ""
+        if domain and domain != host and get_public_suffix(Authority(domain)) == domain:
+            return None
+        if not (kept and name.strip().lower() == "port") and (not domain or domain != host or "." in host):
+            kept.append(part)
+    return ";".join(kept)
 
 
 class _CookieResponse:

@@ -41,7 +41,7 @@ class Http:
     user_agent: the whole header; it should name a page or an address by which site owners can contact you.
     allow_private: allow private and loopback addresses; link-local ones (cloud metadata) are never allowed.
     max_body_bytes: limit of a body, compressed and decompressed; a larger one is TOO_LARGE if all of it is wanted.
-    connections: maximum number open at once, for all domains; further requests wait while their deadlines run.
+    connections: maximum number in use at once, for all domains; further requests wait while their deadlines run.
     ssl_context: the trusted certificates; None: the system's.  proxy: used for all requests; hosts are still resolved
     and checked here. Use the client in `async with`, with any number of tasks.
     """

@@ -28,6 +28,7 @@ MAX_STALE_CONNECTIONS = 16  # attempts on idle connections that the server has c
 MAX_ADDRESSES = 1000  # hosts whose addresses are kept
 ADDRESS_SECONDS = 300  # how long they are kept
 NEXT_ADDRESS_SECONDS = 0.25  # until the next address of a host is tried, too (RFC 8305)
+MAX_PORT = 65535
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -42,6 +43,7 @@ class Server(NamedTuple):
 def split_url(url: str) -> tuple[Server, str, str]:
     """Return the server of a URL, its authority, and its target (path and query). Raise ValueError if it has none."""
     scheme, _, rest = url.partition("#")[0].partition("://")
+    scheme = scheme.lower()
     end = min((rest.find(mark) for mark in "/?" if mark in rest), default=len(rest))
     authority, target = rest[:end], rest[end:]
     host, colon, port = authority.rpartition(":")
@@ -50,6 +52,8 @@ def split_url(url: str) -> tuple[Server, str, str]:
     if not host or "@" in authority or scheme not in DEFAULT_PORTS:
         raise ValueError("the URL has no host, or credentials, or another scheme than http and https")
     server = Server(scheme, host.strip("[]"), int(port) if port else DEFAULT_PORTS[scheme])
+    if not 0 < server.port <= MAX_PORT:
+        raise ValueError("the port is not between 1 and 65535")
     return server, authority, target if target.startswith("/") else f"/{target}"
 
 
@@ -91,7 +95,7 @@ class ConnectionPool:
     """The connections of a client. Use it in `async with`, with any number of tasks.
 
     allow_private: allow private and loopback addresses; link-local ones (cloud metadata) are never allowed.
-    limit: maximum number of requests at once; further ones wait.  keep_seconds: how long an unused connection is kept.
+    limit: maximum number of requests at once; further ones wait. As many unused connections are kept, for keep_seconds.
     ssl_context: the trusted certificates; None: the system's.
     """
 
@@ -104,6 +108,7 @@ class ConnectionPool:
 
     async def __aenter__(self) -> Self:
         self._slots = asyncio.Semaphore(self.limit)
+        self._idle_count = 0
         self._idle: defaultdict[Server, deque[tuple[HttpConnection, asyncio.TimerHandle]]] = defaultdict(deque)
         self._threads = ThreadPoolExecutor(8, thread_name_prefix="lookup")
         self._addresses: dict[str, asyncio.Task[tuple[str, ...]]] = {}
@@ -176,6 +181,7 @@ class ConnectionPool:
         while connections:
             connection, timer = connections.pop()
             timer.cancel()
+            self._idle_count -= 1
             if not connections:
                 del self._idle[server]
             if connection.is_reusable:
@@ -183,12 +189,18 @@ class ConnectionPool:
         return None
 
     def _keep(self, server: Server, connection: HttpConnection) -> None:
+        if self._idle_count >= self.limit:
+            self._close_oldest(next(iter(self._idle)))
+        self._idle_count += 1
         timer = asyncio.get_running_loop().call_later(self.keep_seconds, self._close_oldest, server)
         self._idle[server].append((connection, timer))
 
     def _close_oldest(self, server: Server) -> None:
         connections = self._idle[server]
-        connections.popleft()[0].close()
+        connection, timer = connections.popleft()
+        timer.cancel()
+        connection.close()
+        self._idle_count -= 1
         if not connections:
             del self._idle[server]
 

@@ -20,7 +20,8 @@ def build_headers(validators: Validators, language: str) -> dict[str, str]:
 
 def add_auth(headers: dict[str, str], url: Url, auth: RequestAuth) -> dict[str, str]:
     """Return the headers with credentials; the user's own Cookie header is merged with the jar's cookies."""
-    sent_headers = headers | dict(auth.headers)
+    own = {name.lower() for name, _ in auth.headers}  # they replace headers of the browser, which are in lower case
+    sent_headers = {name: value for name, value in headers.items() if name.lower() not in own} | dict(auth.headers)
     cookie = auth.cookies.get_header(url) if auth.cookies is not None else ""
     if cookie:
         cookie_name = next((name for name in sent_headers if name.lower() == "cookie"), "Cookie")

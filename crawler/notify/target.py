@@ -75,7 +75,7 @@ def check_target(text: str, *, allow_private: bool = False) -> str:
     text = text.strip()
     if not text or len(text) > MAX_CHARS or not text.isprintable():
         raise BadInput(f"a target is {TARGET_FORMS}")
-    if _parse_reference(text) is not None:
+    if find_reference(text) is not None:
         return text
     if text.startswith(COMMAND_PREFIX):
         _check_program(parse_command(text.removeprefix(COMMAND_PREFIX))[0])
@@ -101,7 +101,7 @@ def check_target(text: str, *, allow_private: bool = False) -> str:
 
 async def resolve_target(text: str, find_secret: FindSecret) -> NotifyTarget:
     """Return a stored target with its secrets. Raises TargetUnavailable."""
-    reference = _parse_reference(text)
+    reference = find_reference(text)
     address = text if reference is None else await resolve_secret(reference, find_secret)
     target = _parse_target(address.strip())
     if target is None or (target.kind is TargetKind.COMMAND and reference is not None):
@@ -128,7 +128,8 @@ def get_signed_text(target: str) -> str:
     return target if target.startswith(COMMAND_PREFIX) else ""
 
 
-def _parse_reference(text: str) -> SecretReference | None:
+def find_reference(text: str) -> SecretReference | None:
+    """Return the reference that a target is; None for another target. Raises BadInput for an invalid one."""
     source, colon, _ = text.partition(":")
     if not colon or source not in set(SecretSource) or text.startswith((f"{source}://",)):
         return None
@@ -145,13 +146,15 @@ def _parse_target(text: str) -> NotifyTarget | None:
     if not separator or not scheme.isascii() or not scheme.replace("+", "").isalnum():
         return None
     if scheme.lower() in WEB_SCHEMES:
-        return NotifyTarget(TargetKind.WEBHOOK, text) if _get_authority(text) else None
+        return NotifyTarget(TargetKind.WEBHOOK, f"{scheme.lower()}://{rest}") if _get_authority(text) else None
     return NotifyTarget(TargetKind.SERVICE, text) if rest or scheme.lower() == "syslog" else None
 
 
 def _get_authority(text: str) -> str:
     try:
-        return urlsplit(text).netloc
+        split = urlsplit(text)
+        _ = split.port  # raises ValueError if it is invalid
+        return split.netloc
     except ValueError as error:
         raise BadInput(f"a target is {TARGET_FORMS}") from error
 

@@ -68,14 +68,14 @@ FORMS = {
     **tag_pages.FORMS,
     **login_pages.FORMS,
 }
+ACTIONS = actions.FORMS | notification_pages.ACTIONS | tag_pages.ACTIONS | admin_pages.ACTIONS
 
 
 def build_application(server: PageServer) -> ASGIApp:
     """Return the application of the web UI and API, with authentication."""
-    acts = actions.FORMS | notification_pages.ACTIONS | tag_pages.ACTIONS | admin_pages.ACTIONS
     pages: dict[str, PageHandler] = {path: partial(handler, server) for path, handler in PAGES.items()}
     forms: dict[str, PageHandler] = {path: partial(handler, server) for path, handler in FORMS.items()}
-    forms |= {path: build_action_handler(server, act) for path, act in acts.items()}
+    forms |= {path: build_action_handler(server, act) for path, act in ACTIONS.items()}
     for each in (pages, forms):
         each.update({path: partial(check_permission, handler) for path, handler in each.items()})
     pages |= {path: partial(handler, server) for path, handler in login_pages.OPEN_PAGES.items()}

@@ -53,13 +53,13 @@ class ProxyTrust:
         if not name_header or not self._is_trusted(_parse_address((scope.get("client") or ("",))[0])):
             return None
         headers = Headers(scope=scope)
-        names, groups = headers.getlist(name_header), ",".join(headers.getlist(groups_header)).split(",")
+        names, groups = headers.getlist(name_header), headers.getlist(groups_header)
         if not names:
             return None
         # A proxy that adds its header to one of the client, in place of replacing it, must not be believed.
-        name = names[0].strip().lower() if len(names) == 1 else ""
+        name = names[0].strip().lower() if len(names) == 1 and len(groups) <= 1 else ""
         given = dict(settings.trust_groups)
-        roles = {given[group.strip()] for group in groups if group.strip() in given}
+        roles = {given[group.strip()] for group in ",".join(groups).split(",") if group.strip() in given}
         best = next((role for role in reversed(Role) if role in roles), None)
         role = await users.find_trusted_role(self._db, name, best, has_groups=bool(groups_header))
         if role is None:

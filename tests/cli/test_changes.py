@@ -130,7 +130,7 @@ def test_figures_stand_behind_why_and_not_before(read: Recrawl, shop: Site) -> N
     ("arguments", "complaint"),
     [
         (("changes", "--kind", "changed,odd"), "'odd' is not a kind of change: use added, changed"),
-        (("changes", "--kind", ","), "is not a kind of change"),
+        (("changes", "--kind", ","), "choose at least one kind of change"),
         (("changes", "nowhere.test"), "nowhere.test is not registered"),
         (("diff", "http://nowhere.test/"), "nowhere.test is not registered"),
         (("diff", "http://nowhere.test/", "--from", "xyz"), "'xyz' is not a version number, a duration such as 7d"),

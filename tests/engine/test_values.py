@@ -15,7 +15,7 @@ from crawler.core.page_rules import PageRule
 from crawler.prune import prune_domain
 from crawler.store import domains
 from crawler.store.database import Database
-from crawler.store.record.reset_clock import reset_clock
+from crawler.store.record.clocks import reset_clock
 from tests.commands import RECRAWL, Answer, Site, environ, in_this_process, serving
 from tests.databases import execute
 from tests.engine.crawls import DAY, START, rows

@@ -21,7 +21,7 @@ from tests.engine.crawls import DAY, START, recrawl, rows
 from tests.export.test_export import GUIDE, PAGES, Site, crawled, path, taken
 
 CHANGED = GUIDE.replace("Water them.", "Water them twice a day, and more often in the summer.")
-EVERY = """SELECT p.url, s.number, coalesce(s.content, s.text)
+EVERY = """SELECT p.url, s.number, version_content(s.text, s.content, s.content_ranges)
              FROM snapshot s JOIN page p USING (domain_id, key) ORDER BY key, number"""
 
 

@@ -22,6 +22,33 @@ async def test_cookies_are_sent_where_they_belong() -> None:
     assert cookies.get_header(Url("https://site.test/a")) == "wide=w"
 
 
+async def test_a_cookie_without_a_domain_stays_on_its_host_and_no_suffix_gets_one() -> None:
+    cookies = DomainCookies()
+    shop = Url("https://shop.co.uk/")
+    cookies.store_cookies(
+        shop, ["own=1; Path=/; Port=443", "all=2; Domain=co.uk; Path=/", "wide=3; Domain=.shop.co.uk"]
+    )
+
+    assert set(cookies.get_header(shop).split("; ")) == {"own=1", "wide=3"}
+    assert cookies.get_header(Url("https://www.shop.co.uk/")) == "wide=3"
+    assert cookies.get_header(Url("https://other.co.uk/")) == ""
+
+
+async def test_a_host_without_a_dot_has_cookies() -> None:
+    cookies = DomainCookies()
+    for host in ("wiki", "localhost:8000", "127.0.0.1:8000"):
+        cookies.store_cookies(Url(f"http://{host}/"), [f"sid={host[:3]}; Domain={host.partition(':')[0]}; Path=/"])
+        assert cookies.get_header(Url(f"http://{host}/a")) == f"sid={host[:3]}"
+
+
+async def test_cookies_of_many_folders_are_limited() -> None:
+    cookies = DomainCookies()
+    for n in range(2 * MAX_COOKIES):
+        cookies.store_cookies(Url(f"http://a.test/{n}/page"), ["sid=1"])
+    kept = [n for n in range(2 * MAX_COOKIES) if cookies.get_header(Url(f"http://a.test/{n}/page"))]
+    assert kept == list(range(MAX_COOKIES))
+
+
 async def test_a_deleted_cookie_is_not_sent() -> None:
     cookies = DomainCookies()
     cookies.store_cookies(HERE, ["sid=a1; Path=/", "short=s; Max-Age=0"])

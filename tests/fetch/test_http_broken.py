@@ -24,6 +24,11 @@ from tests.fetch.server import Request, Send, answer, serving
         (b"HTTP/1.1 OK\r\n\r\n", FailureReason.GARBAGE),
         (b"SSH-2.0-OpenSSH_9.2\r\n", FailureReason.GARBAGE),
         (b"\x00\x01\x02\x03\r\n\r\n", FailureReason.GARBAGE),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel",
+            FailureReason.GARBAGE,
+        ),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: " + b"0" * 5000 + b"3\r\n\r\nabc", None),
         (b"<html>hello</html>", FailureReason.GARBAGE),
         (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", FailureReason.GARBAGE),
         (b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 3\r\n\r\nabc", FailureReason.GARBAGE),
@@ -169,6 +174,21 @@ async def test_a_connection_that_the_server_closed_is_replaced() -> None:
         found = [await web.fetch(url, deadline=SOON) for _ in range(3)]
     assert all(isinstance(each, Fetched) for each in found)
     assert server.connections == 3
+
+
+async def test_a_request_is_not_repeated_once_a_response_has_begun() -> None:
+    async with serving() as server, http() as web:
+
+        async def begins(request: Request, send: Send) -> None:
+            if sum(other.connection == request.connection for other in server.heard) > 1:
+                await send(b"HTTP/1.1 200 OK\r\nContent-Le")
+                raise ConnectionAbortedError
+            await send(answer(b"x"))
+
+        url = server.does("/", begins)
+        assert isinstance(await web.fetch(url, deadline=SOON), Fetched)
+        assert reason(await web.fetch(url, deadline=SOON)) is FailureReason.RESET
+    assert len(server.heard) == 2
 
 
 async def test_a_server_that_closes_all_connections_at_once_still_gets_the_request() -> None:

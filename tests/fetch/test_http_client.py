@@ -124,7 +124,9 @@ async def test_a_response_has_what_the_server_sent() -> None:
 
 async def test_a_304_is_not_modified_and_has_its_new_validators() -> None:
     async with serving() as server, http() as web:
-        url = server.says("/", b'HTTP/1.1 304 Not Modified\r\nETag: "b"\r\nDate: now\r\n\r\n')
+        url = server.says(
+            "/", b'HTTP/1.1 304 Not Modified\r\nContent-Length: 99999999\r\nETag: "b"\r\nDate: now\r\n\r\n'
+        )
         found = await web.fetch(url, validators=Validators(etag='"a"'), deadline=SOON)
     assert isinstance(found, NotModified)
     assert (found.validators, found.date, found.address) == (Validators(etag='"b"'), "now", "127.0.0.1")

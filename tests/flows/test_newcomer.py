@@ -153,7 +153,7 @@ def test_a_new_user_with_a_stack_needs_nothing_but_a_browser(
     expect(page.locator(".change ins").filter(has_text="August")).to_have_text("August")
     expect(page.locator(".change del").filter(has_text="warm")).to_have_text("warm")
     page.locator(".change").filter(has_text="August").get_by_role("link", name="mill").first.click()
-    page.get_by_role("link", name="Ignore or watch a block").click()
+    page.get_by_role("link", name="Ignore or watch an element").click()
     page.get_by_label("It is 11:42:07 now").check()
     page.get_by_role("button", name="Preview the rule").click()
     page.get_by_role("button", name="Add this rule").click()

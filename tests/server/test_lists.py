@@ -136,6 +136,11 @@ def test_selected_pages_are_recrawled_boosted_and_excluded(crawled: Site, recraw
     assert recrawl("crawl", name).code == 0
     assert list_all_paths(visitor, f"/domain?name={name}&tab=pages&list=excluded") == ["/two"]
 
+    assert "/two is not a page that may be fetched" in act("recrawl", one, two), "excluded"
+    assert "/oen is not a page that may be fetched" in act("recrawl", f"{crawled.url}oen")
+    asked = len(crawled.asked)
+    assert recrawl("crawl", name).code == 0
+    assert crawled.asked[asked:] == []
     assert "is not a URL of" in act("boost", "http://evil.example/")
     assert "select 1 to 200 pages" in act("boost")
     assert "select 1 to 200 pages" in act("boost", *(f"{one}{n}" for n in range(201)))

@@ -300,6 +300,9 @@ def test_two_headers_are_refused(recrawl: Recrawl, database_url: str, tmp_path: 
     recrawl("users", "add", "alice", "--role", "admin")
     with served(database_url, tmp_path, **TRUST) as visitor:
         assert visitor.get("/", **{"X-User": "alice", "x-user": "alice"}).status == 403
+    with served(database_url, tmp_path, **TRUST, **GROUPS) as visitor:
+        assert visitor.get("/", **{"X-User": "alice", "X-Groups": "ops"}).status == 200
+        assert visitor.get("/", **{"X-User": "alice", "X-Groups": "ops", "x-groups": "staff"}).status == 403
 
 
 def test_forwarded_address_counts_only_from_a_trusted_proxy(
@@ -368,6 +371,7 @@ def test_forms_are_recorded_with_who_sent_them(recrawl: Recrawl, crawled: Site, 
     alice.send("/refresh", name=name, what="/one")
     alice.send("/pages/act", name=name, url=url, action="boost")
     alice.send("/rules/new", name=name, pattern="/two", weight="2")
+    alice.send("/rules/add", url=url, action="ignore", text="p", pattern="/three")
     alice.send("/rules/remove", name=name, pattern="/two")
     alice.send("/notifications/save", number="0", target="https://ci.example.com/hook", kind="changed")
     alice.send("/notifications/pause", number="1")
@@ -387,8 +391,8 @@ def test_forms_are_recorded_with_who_sent_them(recrawl: Recrawl, crawled: Site, 
     found = recrawl("actions", "--by", "alice", "--json").json["actions"]
     assert {(each["actor_kind"], each["address"]) for each in found} == {("user", "127.0.0.1")}
     assert [each["action"] for each in reversed(found)] == [
-        *("log in", "change domain", "pause domain", "resume domain", "recrawl", "boost pages", "add rule"),
-        *("remove rule", "add subscription", "pause subscription", "remove subscription", "add token"),
+        *("log in", "change domain", "pause domain", "resume domain", "recrawl", "act on pages", "add rule"),
+        *("add rule", "remove rule", "add subscription", "pause subscription", "remove subscription", "add token"),
         *("revoke token", "add user", "invite user", "change user", "change user", "remove user", "remove domain"),
     ]
     log = alice.get("/actions?by=alice&words=change+domain").words

@@ -118,7 +118,7 @@ def test_2_find_what_changed_yesterday_about_a_word(page: Page) -> None:
 def test_3_ignore_a_clock(page: Page, site: Site) -> None:
     open_domain(page, site, "Pages")
     page.get_by_role("link", name="/mill").click()
-    page.get_by_role("link", name="Ignore or watch a block").click()
+    page.get_by_role("link", name="Ignore or watch an element").click()
     page.get_by_label(f"{CLOCK} 11:42:07").check()
     page.get_by_role("button", name="Preview the rule").click()
     expect(page.locator(".left-out", has_text=CLOCK)).to_have_text(f"{CLOCK} 11:42:07")

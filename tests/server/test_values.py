@@ -3,6 +3,14 @@
 import json
 from pathlib import Path
 
+from pydantic import SecretStr
+
+from crawler.app.blocks import BlockPickRequest, PickAction, read_blocks
+from crawler.app.database import open_configured_database
+from crawler.app.registration import get_domain
+from crawler.core.http.urls import Url
+from crawler.engine.parsing.parser_pool import ParserPool
+from crawler.settings import Settings
 from tests.commands import Answer, Recrawl, Site
 from tests.server.conftest import Visitor
 
@@ -97,6 +105,19 @@ def test_block_is_picked_as_a_value(crawled: Site, recrawl: Recrawl, visitor: Vi
     seen = visitor.get(f"/blocks?url={url}&block={number}&action=values")
     assert seen.status == 303
     assert "44.90 €" in visitor.get(seen.headers["location"]).words
+
+
+async def test_picked_element_is_parsed_in_another_process(crawled: Site, database_url: str, tmp_path: Path) -> None:
+    settings, url = Settings(home=tmp_path, database_url=SecretStr(database_url)), Url(f"{crawled.url}one")
+    picks = BlockPickRequest(picked=4), BlockPickRequest(block=2, action=PickAction.WATCH)
+    async with open_configured_database(settings) as db:
+        domain = await get_domain(db, url)
+        for pick in picks:
+            async with ParserPool(1) as parsers:
+                facts = await read_blocks(db, domain, url, pick, parsers=parsers)
+                assert facts is not None
+                assert facts.element or facts.text, pick
+                assert parsers.pids, pick
 
 
 def test_form_says_what_is_wrong(crawled: Site, recrawl: Recrawl, visitor: Visitor) -> None:

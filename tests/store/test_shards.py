@@ -30,7 +30,7 @@ ROOMS = ("claim", "frontier", "record", "learned", "plan", "report", "retention"
 MODULES = ("domains.py", "domain_rows.py")
 # Tables of all domains together: small, and replicated to every shard in a distributed Postgres.
 SHARED = {"domain", "domain_alias", "tag", "address_slot", "ledger", "kind_prior", "alembic_version"} | {
-    *("feed", "feed_reader", "subscription", "notice", "message")
+    *("feed", "feed_reader", "subscription", "notice", "message", "action", "web_user", "web_session")
 }
 BY_DOMAIN = {name for name, table in metadata.tables.items() if "domain_id" in table.columns} - SHARED
 SPLIT = {name for name, table in metadata.tables.items() if table.dialect_options["postgresql"].get("partition_by")}

@@ -34,7 +34,7 @@ from crawler.notify.delivery_stats import DeliveryStats
 from crawler.notify.message_text import format_headline
 from crawler.notify.subscription_delivery import DeliveryContext, explain_not_run_here, may_run
 from crawler.notify.subscription_delivery import send_test as send_test_message
-from crawler.notify.target import check_target, get_signed_text
+from crawler.notify.target import check_target, find_reference, get_signed_text
 from crawler.notify.webhook_signing import parse_signing_keys
 from crawler.plugins import load_plugins
 from crawler.runtime.keys.home_keys import build_command_signer
@@ -72,7 +72,7 @@ class SubscriptionRequest:
     domain, tag (of domains), page, prefix, pattern: the pages to watch.  kinds: at least one, separated by commas; None
     for the default.  min_magnitude: such as 5%.
     conditions: the value of each ConditionKind; for DIFFERS a share such as 5%.
-    place: the selector of the element to check.  value_name: the name of the value to check (crawler/app/values.py).
+    place: the selector of the element to check.  value_name: the name of the value to check.
     quiet, zone: quiet hours such as 22-07, and their time zone.
     may_run_commands: whether the target may be a program of this machine; never for a request from the network.
     """
@@ -226,8 +226,12 @@ async def _parse_request(
     with _name_invalid("target"):
         # In a thread, because it may start a child process.
         target = await asyncio.to_thread(check_target, request.target, allow_private=request.allow_private)
+        if find_reference(target) is not None and not (before is not None and before.target == target):
+            require_permission(Permission.MANAGE, "a target that is a secret of this machine")
         signature = _sign_command(target, request, db.settings, before)
     with _name_invalid("secret"):
+        if request.secret and not (before is not None and before.secret == request.secret):
+            require_permission(Permission.MANAGE, "a signing key")
         secret = _parse_secret(request.secret) if request.secret else ""
     domain, page, prefix = await _find_pages(db, request)
     with _name_invalid("tag"):

@@ -24,7 +24,8 @@ MAX_LABEL_CHARS = 80  # of the text that names an element in a link
 _REPLACED_TAGS = {"body", "dialog", "form", "frameset", "html", "listing", "optgroup", "option", "plaintext", "select"}
 _INLINE_TAGS = {"a", "abbr", "b", "bdi", "bdo", "br", "cite", "code", "col", "colgroup", "del", "dfn", "em", "i", "ins"}
 _INLINE_TAGS |= {"kbd", "mark", "q", "rp", "rt", "ruby", "s", "samp", "small", "span", "strong", "sub", "sup", "time"}
-_ALLOWED_TAGS = (BLOCK_TAGS - _REPLACED_TAGS - {"xmp"}) | _INLINE_TAGS | {"u", "var", "wbr"}
+_SHOWN_BLOCK_TAGS = BLOCK_TAGS - _REPLACED_TAGS - {"xmp"}
+_ALLOWED_TAGS = _SHOWN_BLOCK_TAGS | _INLINE_TAGS | {"u", "var", "wbr"}
 _ALLOWED_ATTRIBUTES = {
     "*": {"dir", "hidden", "lang", MARK},
     "td": {"colspan", "rowspan"},
@@ -52,12 +53,16 @@ def mark_page(body: bytes, *, url: Url, content_type: str, diff: PageDiff | None
     if pick_prefix:
         page.add_pick_links(pick_prefix)
     html = markup.tree.body.inner_html if markup.tree.body is not None else ""
+    # The sanitizer parses the page in another way than this parser: it may find links that were text here.
+    kept_link = re.compile(re.escape(pick_prefix) + "[0-9]+") if pick_prefix else None
     return nh3.clean(
         html or "",
         tags=set(_ALLOWED_TAGS),
         clean_content_tags=set(HIDDEN_TAGS | {"math", "frameset"}),
         attributes=_ALLOWED_ATTRIBUTES,
-        attribute_filter=lambda _, name, value: None if name == "href" and not value.startswith("/") else value,
+        attribute_filter=lambda _, name, value: (
+            None if name == "href" and not (kept_link and kept_link.fullmatch(value)) else value
+        ),
         url_schemes=set(),
         link_rel=None,
     )
@@ -195,9 +200,9 @@ def _list_changes(diff: PageDiff | None) -> Iterator[tuple[BlockDiff, int | None
 
 
 def _find_block_element(node: LexborNode) -> LexborNode | None:
-    """Return the block element that a node is in; None if the node is not in the tree."""
+    """Return the displayed block element, or the body, that a node is in; None if the node is not in the tree."""
     element = node.parent
-    while element is not None and element.tag not in BLOCK_TAGS:
+    while element is not None and element.tag not in _SHOWN_BLOCK_TAGS | {"body"}:
         element = element.parent
     return element
 

@@ -67,7 +67,7 @@ enum { FORMATTING = 1, SHALLOW = 2, RAW = 4, FOREIGN = 8 };
 #define ATTRIBUTES(X) X(ID, "id") X(ROLE, "role") X(ITEMPROP, "itemprop") X(ITEMTYPE, "itemtype") X(ALT, "alt") \
     X(ARIA_BUSY, "aria-busy") X(ARIA_LABEL, "aria-label") X(CLASS, "class") X(CONTENT_VALUE, "content") X(HIDDEN_VALUE, "hidden") \
     X(HREF, "href") X(HREFLANG, "hreflang") X(HTTP_EQUIV, "http-equiv") X(LANG, "lang") X(NAME, "name") \
-    X(NG_CLOAK, "ng-cloak")     X(PROPERTY, "property") X(REL, "rel") X(SRC, "src") X(STYLE, "style") X(TITLE, "title") X(TYPE, "type") \
+    X(NG_CLOAK, "ng-cloak") X(PROPERTY, "property") X(REL, "rel") X(SRC, "src") X(STYLE, "style") X(TITLE, "title") X(TYPE, "type") \
     X(V_CLOAK, "v-cloak") X(XML_LANG, "xml:lang")
 #define AS_NUMBER(number, name) number,
 #define AS_NAME(number, name) {name, sizeof name - 1},
@@ -1404,6 +1404,7 @@ typedef struct {
 /* Write the lowercase of a text, with spaces in place of characters that are not ASCII and in no word. Return 1, 0 if
    memory runs out, or -1 if only Python knows the lowercase. */
 static int lower_words(Walker *walker, Text text) {
+    walker->buffers[LOWER].length = 0;
     byte *to = reserve(walker, &walker->buffers[LOWER], 2 * (size_t)(text.end - text.start) + 8);
     if (!to) return 0;
     while (text.start < text.end) {

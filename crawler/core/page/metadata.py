@@ -27,7 +27,7 @@ _JSON_LD_NAMES = {"author": "author", "published": "datePublished", "modified": 
 _JSON_LD_NAMES |= {"description": "description"}
 
 # Postgres stores neither in JSON.
-_NUL = re.compile(r"\0|\\u0000")
+_NUL_ESCAPE = "\\u0000"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -56,13 +56,24 @@ def read_metadata(records: Sequence[Record]) -> dict[str, Any]:
     return metadata | ({"json_ld": items} if items else {})
 
 
+def _remove_nuls(value: Any) -> Any:
+    """Return a JSON value without NUL characters in its texts and names."""
+    if isinstance(value, str):
+        return value.replace("\0", "")
+    if isinstance(value, list):
+        return [_remove_nuls(each) for each in value]
+    return {_remove_nuls(key): _remove_nuls(each) for key, each in value.items()} if isinstance(value, dict) else value
+
+
 def parse_json_ld(source: str) -> Iterator[Mapping[str, Any]]:
     """Yield the items of a JSON-LD script; none if it is not valid JSON, or too deep."""
     try:
-        value = json.loads(_NUL.sub("", source), parse_constant=str, parse_float=_parse_float)
+        source = source.replace("\0", "")
+        value = json.loads(source, parse_constant=str, parse_float=_parse_float)
         if _SURROGATE.search(source):
             value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
         _check_depth(value, MAX_JSON_LD_DEPTH)
+        value = _remove_nuls(value) if _NUL_ESCAPE in source else value
     except (ValueError, RecursionError):
         return
     for item in value if isinstance(value, list) else [value]:

@@ -6,7 +6,7 @@ A number that is not certain is never guessed: the value then has a finding in p
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import islice
-from typing import Any
+from typing import Any, TypeGuard
 
 from msgspec import Struct
 
@@ -21,6 +21,7 @@ from crawler.core.page.selectors import JSON_LD, META, ValueRule
 MAX_MATCHES = 50  # elements, properties and lines that are read for one value
 MAX_TEXT_CHARS = 1000  # of one of them
 MAX_STORED_CHARS = 100
+MAX_UNIT_CHARS = 12
 MAX_NUMBER = 1e15  # above, a double is not exact to a tenth
 _MACHINE_READABLE = {"meta": "content", "data": "value", "meter": "value", "input": "value"}  # HTML, 5.2.4
 # The currencies that a sign may mean. Source: Unicode CLDR 46, narrow symbols.
@@ -152,11 +153,15 @@ def _follow(values: Iterable[Any], path: Sequence[str], unit: str = "") -> Itera
         elif isinstance(value, dict) and path:
             currency = value.get("priceCurrency")  # schema.org: of the price in the same object
             if path[0] in value:
-                yield from _follow([value[path[0]]], path[1:], currency if isinstance(currency, str) else "")
+                yield from _follow([value[path[0]]], path[1:], currency if _is_unit(currency) else "")
         elif not path and isinstance(value, str | int | float) and not isinstance(value, bool):
-            # schema.org/price: "Use '.' rather than ',' to indicate a decimal point."
-            text = f"{value:.12f}".rstrip("0") if isinstance(value, float) else str(value)  # without an exponent
+            # schema.org/price: "Use '.' rather than ',' to indicate a decimal point." Floats have no exponent here.
+            text = f"{value:.12f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
             yield _Found(text, is_exact=True, unit=unit)
+
+
+def _is_unit(text: object) -> TypeGuard[str]:
+    return isinstance(text, str) and len(text) <= MAX_UNIT_CHARS and text.isprintable()
 
 
 def _find_elements(markup: Markup, selector: str) -> Iterator[_Found]:

@@ -7,6 +7,7 @@ of the pool are shared fairly among the leases of the crawling process.
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -132,7 +133,8 @@ T = TypeVar("T")
 log = logging.getLogger("recrawl.readers")
 
 INLINE_BYTES = 32 << 10  # size of the largest bodies parsed here; the slowest found of this size takes 0.13 s
-LARGE_BYTES = 256 << 10  # a larger body is never parsed here
+LARGE_BYTES = 256 << 10  # a larger body is parsed here only if there are no parser processes
+START_PAUSE = 300.0  # seconds after a failed start of a parser process in which none is started
 FEW_BODIES = 8  # between these sizes that are parsed here before a parser process is started, which takes 0.3 s of CPU
 MAX_PARSERS = 9  # parser processes, 50 MB each; one crawling process cannot keep more of them busy
 
@@ -199,7 +201,7 @@ class ParserPool:
         self._shares = FairShares(
             1, max_amount=limits.memory_bytes, max_slots=len(self._handles), may_grow=self._is_started
         )
-        self._load = LoadMeter()
+        self._load, self._no_start_until = LoadMeter(), 0.0
 
     async def __aenter__(self) -> Self:
         return self
@@ -235,6 +237,8 @@ class ParserPool:
         needs_process = needs_process or is_pdf or call.keywords.get("reader") is not None
         if not (needs_process or self._should_use_process(len(response.body))):
             return _call_inline(call)
+        if time.monotonic() < self._no_start_until and not self.pids:
+            return self._call_without_process(call, response, needs_process=needs_process)
         initial_bytes, max_bytes = self.limits.estimate_memory(response), self.limits.max_body_bytes
         cpu_seconds = cpu_seconds or self.limits.cpu_seconds
         try:
@@ -248,8 +252,13 @@ class ParserPool:
             log.warning("reader.lost", extra={"url": call.keywords.get("url"), "error": str(lost)})
         except OSError as error:
             log.warning("reader.not_started", extra={"error": str(error)})
-            return None if needs_process else _call_inline(call)
+            self._no_start_until = time.monotonic() + START_PAUSE
+            return self._call_without_process(call, response, needs_process=needs_process)
         return None
+
+    def _call_without_process(self, call: partial[T], response: Fetched, *, needs_process: bool) -> T | None:
+        """Parse a body here although it belongs to a parser process; return None if it must not be parsed here."""
+        return None if needs_process or len(response.body) > LARGE_BYTES else _call_inline(call)
 
     async def _call_in_process(self, call: partial[T], memory_bytes: int, *, party: Hashable, cpu_seconds: float) -> T:
         async with self._borrow_parser(party, memory_bytes) as handle:

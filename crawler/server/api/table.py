@@ -16,7 +16,7 @@ class Endpoint:
 
     location: the path of what it creates, with fields of the result in braces.
     is_slow: it may send requests to other servers or delete much, and has a longer time limit.
-    has_effect: a repeated request would do something again.
+    has_effect: a repeated request would do something again, and its response may be kept: it contains no secret.
     """
 
     method: str
@@ -76,9 +76,9 @@ ENDPOINTS = (
     Endpoint("DELETE", "/dead-letters/{number}", "discard_dead_letter", ADMIN, 204),
     Endpoint("POST", "/redeliveries", "redeliver", ADMIN, 202),
     Endpoint("GET", "/users", "list_users", ADMIN),
-    Endpoint("POST", "/users", "add_user", ADMIN, 201, "/users/{name}"),
+    Endpoint("POST", "/users", "add_user", ADMIN, 201, "/users/{name}", has_effect=False),
     Endpoint("PATCH", "/users/{name}", "change_user", ADMIN),
     Endpoint("DELETE", "/users/{name}", "remove_user", ADMIN, 204),
-    Endpoint("POST", "/users/{name}/invitations", "invite_user", ADMIN, 201),
+    Endpoint("POST", "/users/{name}/invitations", "invite_user", ADMIN, 201, has_effect=False),
     Endpoint("GET", "/actions", "list_actions", ADMIN),
 )

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from crawler.app import domains, imports, page_list, page_values, rules, screenshots
-from crawler.app.blocks import BlockPickRequest, PickAction, make_pick_rule
+from crawler.app.blocks import BlockPickRequest, PickAction, add_pick_rule
 from crawler.app.database import AppDatabase
 from crawler.app.domains import Domain
 from crawler.app.page_list import PageAction
@@ -149,11 +149,8 @@ async def take_screenshot(db: AppDatabase, form: Form, at: datetime) -> Outcome:
 async def make_rule(db: AppDatabase, form: Form, at: datetime) -> Outcome:
     """Add the rule for a picked block, or extend the rule of the same pattern. Raises BadInput."""
     url = parse_url(form.get("url", ""))
-    domain = await get_domain(db, url)
     pick = parse_block_pick(form)
-    changed = await rules.change_rules(
-        db, domain, lambda before: rules.merge_rule(before, make_pick_rule(before, pick)), at=at
-    )
+    changed = await add_pick_rule(db, await get_domain(db, url), pick, at=at)
     rule = next(each for each in changed.settings.rules if each.pattern == pick.pattern)
     return Outcome(f"The rule was added: {format_rule(rule)}.", changed, next_page=SERVER_LINKS.page(url))
 

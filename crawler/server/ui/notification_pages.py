@@ -9,6 +9,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from crawler.app.actor import Permission
 from crawler.app.database import AppDatabase
 from crawler.app.delivery import notifications
 from crawler.app.delivery.notifications import EventKind, SubscriptionRequest
@@ -17,6 +18,7 @@ from crawler.errors import BadInput, CrawlerError, ReceiverNotAllowed
 from crawler.format.kinds import NEWS
 from crawler.format.subscriptions import format_selection
 from crawler.format.values import format_count, format_delivered, sanitize_text
+from crawler.server.identity import Identity
 from crawler.server.ui.actions import Action, Form, Outcome, parse_number
 from crawler.server.ui.fields import Field, Typed
 from crawler.server.ui.links import SERVER_LINKS
@@ -90,6 +92,7 @@ FOLDED = {"Condition", "Digest and quiet hours"}  # groups that are closed while
 NAMES = [each.name for group in GROUPS.values() for each in group]
 # The fields whose typed text is not shown again if it is rejected, because it may be a secret.
 SECRET_FIELDS = {"target", "secret"}
+LOCKABLE_FIELDS = {"target", "secret", "allow_private"}  # a browser does not send a locked field: it stays as it is
 
 
 async def show_subscriptions(server: PageServer, request: Request) -> Response:
@@ -138,6 +141,10 @@ async def save_subscription(server: PageServer, request: Request) -> Response:
         problems = {error.field if error.field in NAMES else "": capitalize_first(str(error))}
         is_secret = error.field in SECRET_FIELDS and not isinstance(error, ReceiverNotAllowed)
         typed = {name: text for name, text in form.items() if name != error.field or not is_secret}
+        if number:
+            subscription = await notifications.find_subscription(server.db, number)
+            stored = _fill_form(notifications.build_request(subscription))
+            typed |= {name: stored[name] for name in LOCKABLE_FIELDS - form.keys()}
         return _respond_form(server, request, number, Typed(typed, problems), kinds, status=400)
     except CrawlerError as error:
         return server.reject(request, form, error)
@@ -162,12 +169,14 @@ def _parse_form(form: Form, kinds: frozenset[EventKind], *, is_new: bool) -> dic
             raise BadInput(f"{value[:40]!r} is not a number", field="value") from error
     names = {"selector": "place", "quiet_hours": "quiet", "time_zone": "zone"}
     copied = {names.get(name, name): text for name, text in texts.items() if name not in {"condition", "value"}}
-    return copied | {
+    wanted = copied | {
         "allow_private": texts["allow_private"] == "yes",
         "conditions": {condition: bound} if condition else {},
         # The preselected kinds of a new subscription stand for the default, which depends on the condition.
         "kinds": None if is_new and kinds == NEWS else ",".join(sorted(kinds)),
     }
+    kept = set() if is_new else LOCKABLE_FIELDS - form.keys()
+    return {name: value for name, value in wanted.items() if name not in kept}
 
 
 def _fill_form(request: SubscriptionRequest) -> dict[str, str]:
@@ -193,7 +202,11 @@ def _respond_form(
 ) -> Response:
     context: dict[str, Any] = {"number": number, "kinds": list(EventKind), "chosen": kinds}
     context["groups"] = {title: _make_fields(group, typed) for title, group in GROUPS.items()}
-    context["folded"] = FOLDED
+    context |= {"folded": FOLDED, "locked": set()}
+    identity: Identity = request.scope["identity"]
+    if Permission.MANAGE not in identity.actor.permissions:
+        is_reference = number and typed.values.get("target", "").startswith(("env:", "block:"))
+        context["locked"] = LOCKABLE_FIELDS if is_reference else LOCKABLE_FIELDS - {"target"}
     context["problem"] = typed.problems.get("", "")
     return _respond(server, request, "subscription_form.html", status=status, **context)
 

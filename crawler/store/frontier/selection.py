@@ -248,8 +248,8 @@ def _select_pages(
 def _compute_due_times(scored: ScoredRows, selection: Selection, *, at: datetime) -> dict[PageKey, datetime]:
     """Return the due times to rewrite.
 
-    Those of pages that are not due yet wait for the last selection of a lease, which selects nothing: until then, every
-    record changes them, and the pages are read again.
+    Those of pages that are not due yet wait for a selection that selects nothing, as the last one of most leases does:
+    until then, every record changes them, and the pages are read again.
     """
     found = zip(selection.rescheduled.tolist(), selection.due_in.tolist(), strict=True)
     is_last = not len(selection.chosen)

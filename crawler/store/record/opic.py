@@ -315,7 +315,7 @@ async def write_opic_batch(
     """Write the economy and its pools, the loaded accounts, the cash paid to other pages, and the changed ranks.
 
     dispatched: pages that are being fetched. Those that receive cash keep the rank at which they were selected, because
-    their own records reset it. If they are returned, they come first again.
+    their own records reset it. If they are returned, they keep at least that place.
     """
     economy = opic_batch.economy
     if opic_batch.removed:

@@ -2,6 +2,7 @@
 
 MAX_PARTS = 1000  # more would take as much space as the text and much time to join
 CHUNK = 1024  # bytes compared at a time
+SEARCHED_BYTES = 64 << 10  # after a line inside another one, for the same line on its own
 
 
 def find_parts(text: bytes, chosen: bytes) -> list[int]:
@@ -30,7 +31,7 @@ def _find_line(text: bytes, line: bytes, start: int) -> int:
     """
     found = text.find(line, start)
     if found > 0 and not text.endswith(b"\n", 0, found) and line != b"\n":
-        at_line = text.find(b"\n" + line, start)
+        at_line = text.find(b"\n" + line, start, found + SEARCHED_BYTES)
         found = at_line + 1 if at_line >= 0 else found
     return found if found >= 0 or line == b"\n" else text.find(line.rstrip(b"\n"), start)
 

@@ -3,12 +3,13 @@
 Importance and freshness are computed in the database, by the functions in models/sql/functions.sql.
 """
 
+from collections.abc import Collection
 from datetime import datetime
 
 from msgspec import Struct
 
 from crawler.core.domain import Domain
-from crawler.core.http.urls import Url
+from crawler.core.http.urls import Url, compute_page_key
 from crawler.store.database import Database
 from crawler.store.rows import fetch_number, fetch_row, fetch_rows, fetch_values
 
@@ -105,13 +106,15 @@ DUE_OR_REQUESTED = f"""
       FROM found, unknown_urls
 """  # noqa: S608  only our own statement is inserted
 HOLDERS = "SELECT DISTINCT holder FROM domain_state WHERE leased_until > clock_timestamp() AND holder IS NOT NULL"
-COUNT_PAGES = """
-    SELECT count(*) AS pages
+TRACKED_PAGES = """
       FROM page p JOIN frontier f ON f.domain_id = %(domain_id)s AND f.key = p.key
       LEFT JOIN url_list u ON u.domain_id = %(domain_id)s AND u.key = p.key
-     WHERE p.domain_id = %(domain_id)s AND starts_with(p.url, %(url)s) AND (%(is_prefix)s OR p.url = %(url)s)
-       AND page_category(f.state, p.version, u.kind) NOT IN ('unread_list', 'excluded')
+     WHERE p.domain_id = %(domain_id)s AND page_category(f.state, p.version, u.kind) NOT IN ('unread_list', 'excluded')
 """
+COUNT_PAGES = f"""
+    SELECT count(*) AS pages {TRACKED_PAGES} AND starts_with(p.url, %(url)s) AND (%(is_prefix)s OR p.url = %(url)s)
+"""
+LIST_TRACKED = f"SELECT p.url {TRACKED_PAGES} AND p.key = ANY(%(keys)s)"
 
 
 class Backlog(Struct, frozen=True):
@@ -143,6 +146,12 @@ async def read_backlog(db: Database, domain: Domain, *, at: datetime) -> Backlog
         values = {"domain_id": domain.id, "at": at}
         statement = DUE if await fetch_row(connection, HAS_REQUESTS, values) is None else DUE_OR_REQUESTED
         return (await fetch_values(connection, Backlog, statement, values))[0]
+
+
+async def list_tracked(db: Database, domain: Domain, urls: Collection[Url]) -> set[Url]:
+    """Return those of the URLs that are pages of the domain, without excluded pages and unread lists."""
+    values = {"domain_id": domain.id, "keys": list(map(compute_page_key, urls))}
+    return {url for (url,) in await fetch_rows(db, LIST_TRACKED, values)}
 
 
 async def list_holders(db: Database) -> set[str]:

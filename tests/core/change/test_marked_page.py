@@ -85,6 +85,30 @@ def test_each_link_picks_the_element_that_it_covers() -> None:
     ]
 
 
+def test_link_is_within_an_element_that_is_displayed() -> None:
+    page = "<div><p>One<form>Two<p>Three</form><dialog open>Four</dialog></div><form>Five</form>"
+    html = mark_page(page.encode(), url=URL, content_type=HTML, pick_prefix="/blocks?picked=")
+    found = re.findall(r'<(\w+) data-mark="element"><a data-mark="pick"[^>]* aria-label="(\w+)"', html)
+    assert found == [("div", "Two"), ("p", "One"), ("p", "Three")]
+    assert html.count('data-mark="pick"') == len(found)
+
+
+PARSED_IN_TWO_WAYS = (
+    "<form><math><mtext></form><form><mglyph><style></math>"
+    '<a href="{}" target=_top data-mark=pick aria-label=Log>MX</a>'
+)
+
+
+@pytest.mark.parametrize("link", ["//evil.example/f", "/blocks?picked=1&next=//evil.example", "/logout", "/blocks"])
+@pytest.mark.parametrize("prefix", ["", "/blocks?picked="])
+def test_link_that_only_the_sanitizer_finds_is_dropped(link: str, prefix: str) -> None:
+    page = f"<p>text</p>{PARSED_IN_TWO_WAYS.format(link)}<p>new</p>"
+    html = mark_page(page.encode(), url=URL, content_type=HTML, pick_prefix=prefix)
+    assert "MX" in html
+    assert "evil" not in html
+    assert all(re.fullmatch(r"/blocks\?picked=[0-9]+", each) for each in re.findall(r'href="([^"]*)', html))
+
+
 class Acting(HTMLParser):
     """Collects what may act."""
 

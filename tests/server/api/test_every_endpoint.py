@@ -121,6 +121,7 @@ def call_every_endpoint(client: Client, site: Site, recrawl: Recrawl, hook: Hook
     assert ([each["url"] for each in listed["items"]], listed["matches"]) == ([f"{site.url}one"], 2)
     boost = {"action": "boost", "urls": [f"{site.url}two"]}
     assert client.call("act_on_pages", boost, domain=site.name) == {"pages": 1, "run": None, "wait": None}
+    assert client.call("act_on_pages", boost | {"action": "recrawl"}, domain=site.name)["pages"] == 1
     assert client.call("reset_clock", domain=site.name)["last_visit_at"] is None
     assert recrawl("sync", str(get_search_file(home))).code == 0
     assert [each["url"] for each in client.call("search", q="bread", domain=site.name)["items"]] == [f"{site.url}two"]

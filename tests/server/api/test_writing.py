@@ -171,8 +171,8 @@ def test_actions_on_pages_change_rules_and_make_pages_due(registered: Client) ->
         ("/one$", 4.0, True),
         ("/two$", 4.0, True),
     }
-    registered.call("change_domain", {"paused": True}, domain="a.test")
-    assert act("recrawl")["wait"]["reason"] == "paused"
+    refused = registered.send("act_on_pages", {"action": "recrawl", "urls": urls}, domain="a.test")
+    assert problem(refused)[:2] == (422, "urls"), "nothing was crawled yet"
 
 
 def test_invalid_tag_leaves_the_settings_unchanged(registered: Client) -> None:
@@ -250,6 +250,9 @@ def test_same_idempotency_key_gets_the_first_response(registered: Client) -> Non
     assert [problem(seen)[0] for seen in (other, elsewhere)] == [422, 422]
     assert json.loads(without.text)["number"] == 2
     assert len(registered.call("list_subscriptions")["items"]) == 2
+    registered.call("add_user", {"name": "bob", "role": "view"})
+    invited = [registered.send("invite_user", {}, key, name="bob") for key in ({"Idempotency-Key": "i"},) * 2]
+    assert ([seen.status for seen in invited], invited[0].text == invited[1].text) == ([201, 201], False), "not kept"
     for bad in ("", "x" * 256):
         assert problem(registered.send("recrawl", {"target": "a.test"}, {"Idempotency-Key": bad}))[0] == 400
 

@@ -337,6 +337,7 @@ async def test_every_view_and_every_column_of_it_is_documented(db: Database) -> 
         "subscription",
         "traffic",
         "trust",
+        "value",
     )
     others = {"page_text", "page_versions", "domain_counted_live", "domain_counts", "every_visit"}
     assert {row[0] for row in rows} == others | {f"report_{name}" for name in views}
