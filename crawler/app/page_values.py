@@ -9,7 +9,7 @@ from operator import attrgetter
 from crawler.app.action_log import recorded
 from crawler.app.database import AppDatabase
 from crawler.app.pages import resolve_page
-from crawler.app.rules import add_rule, make_page_pattern, make_rule, remove_rule
+from crawler.app.rules import change_rules, make_page_pattern, make_rule, merge_rule
 from crawler.core.domain import Domain
 from crawler.core.http.response import Fetched
 from crawler.core.http.urls import Url
@@ -174,17 +174,21 @@ def make_value_rule(rules: Sequence[PageRule], request: ValueRequest) -> PageRul
 @recorded("add value")
 async def add_value(db: AppDatabase, domain: Domain, request: ValueRequest, *, at: datetime) -> Domain:
     """Add a value to the rule of its pattern; its pages are fetched again. Raises BadInput."""
-    return await add_rule(db, domain, make_value_rule(domain.settings.rules, request), at=at)
+    return await change_rules(db, domain, lambda rules: merge_rule(rules, make_value_rule(rules, request)), at=at)
 
 
 @recorded("remove value")
 async def remove_value(db: AppDatabase, domain: Domain, pattern: str, name: str, *, at: datetime) -> Domain:
     """Remove a value from the rule of a pattern, and the rule if it has no other effect. Its readings are kept."""
-    before = next((rule for rule in domain.settings.rules if rule.pattern == pattern and _reads(rule, name)), None)
-    if before is None:
-        raise NotFound(f"no rule for {pattern} reads the value {name}: to list the rules: recrawl rules list")
-    values = tuple(each.text for each in before.view.value_rules if each.name != name)
-    rule = replace(before, view=replace(before.view, values=values))
-    if rule.has_effect:
-        return await add_rule(db, domain, rule, at=at)
-    return await remove_rule(db, domain, pattern, at=at)
+
+    def remove(rules: tuple[PageRule, ...]) -> tuple[PageRule, ...]:
+        before = next((rule for rule in rules if rule.pattern == pattern and _reads(rule, name)), None)
+        if before is None:
+            raise NotFound(f"no rule for {pattern} reads the value {name}: to list the rules: recrawl rules list")
+        values = tuple(each.text for each in before.view.value_rules if each.name != name)
+        rule = replace(before, view=replace(before.view, values=values))
+        if rule.has_effect:
+            return merge_rule(rules, rule)
+        return tuple(each for each in rules if each is not before)
+
+    return await change_rules(db, domain, remove, at=at)

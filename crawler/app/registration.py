@@ -284,6 +284,17 @@ async def get_domain(db: Database, text: str) -> Domain:
     return domain
 
 
+async def get_domains(db: Database, texts: Iterable[str]) -> list[Domain]:
+    """Return the registered domains with these names, aliases or URLs, each once. Raises as `get_domain` does."""
+    names = list(map(parse_authority, texts))
+    found = await domains.find_named_domains(db, names)
+    by_name = {name: domain for domain in found for name in (domain.authority, *domain.aliases)}
+    for name in names:
+        if name not in by_name:
+            raise NotFound(await format_not_registered(db, name))
+    return list({by_name[name].id: by_name[name] for name in names}.values())
+
+
 async def find_domains(db: Database, name: str | None = None, *, at: datetime | None = None) -> list[Domain]:
     """Return the domain with this name, or all. Raises BadInput, also if `at` is before a domain's last visit."""
     if name is None:

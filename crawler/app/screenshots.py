@@ -35,6 +35,7 @@ async def take_screenshot(db: AppDatabase, text: str, *, clock: Clock) -> tuple[
     return result.target.url, await store_screenshot(db, text, result)
 
 
+@recorded("take screenshot")
 async def store_screenshot(db: AppDatabase, text: str, result: TryResult) -> Screenshot:
     """Store the screenshot of a trial of the page that a user named. Raises CrawlerError if it has none."""
     require_extra("browser", PURPOSE)

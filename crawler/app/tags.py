@@ -6,7 +6,7 @@ from difflib import get_close_matches
 
 from crawler.app.action_log import compare_settings, describe_action, recorded
 from crawler.app.database import AppDatabase
-from crawler.app.registration import get_domain
+from crawler.app.registration import get_domains
 from crawler.app.settings import (
     BY_NAME,
     SettingsPatch,
@@ -84,8 +84,10 @@ async def change_tags(
     for name in removed:
         await get_tag(db, name)
     await _require_permitted(db, [*added, *removed])
-    selected = {domain.id: domain for domain in [await get_domain(db, name) for name in names]}
-    return await tags.change_tags(db, list(selected.values()), add=added, remove=removed, at=at)
+    selected = await get_domains(db, names)
+    changed = await tags.change_tags(db, selected, add=added, remove=removed, at=at)
+    describe_action(is_change=[domain.tags for domain in selected] != [domain.tags for domain in changed])
+    return changed
 
 
 @recorded("change tags")
@@ -122,12 +124,14 @@ async def change_tag_settings(
     check_settings(domain_settings)
     require_policy(domain_settings.revisit, db.settings.plugins)
     require_permitted([*patch.values, *names])
-    (before,) = await find_or_make_tags(db, [parsed])
+    listed = await tags.list_tags(db, [parsed])
+    before = listed[0].tag if listed else Tag(parsed)
     changed = await tags.change_tag_settings(db, parsed, patch.values, unset=names, at=at)
     after = await get_tag(db, parsed)
     was, now = (merge_layers(LayeredSettings().set_own(tag.values)) for tag in (before, after.tag))
     texts = compare_settings(was, now)
-    describe_action(object=parsed, old=texts["old"], new=texts["new"])
+    is_change = not listed or before.values != after.tag.values
+    describe_action(object=parsed, old=texts["old"], new=texts["new"], is_change=is_change)
     return after, changed
 
 

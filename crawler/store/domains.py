@@ -81,7 +81,7 @@ MAX_REQUESTED = 100_000  # requested pages are counted up to this number
 CLOCK_SKEW = timedelta(minutes=1)  # tolerated difference between the clocks of machines
 IS_NAMED = """
     d.authority = ANY(%(names)s)
-    OR d.id IN (SELECT a.domain_id FROM domain_alias a WHERE a.authority = ANY(%(names)s)) ORDER BY d.id LIMIT 1
+    OR d.id IN (SELECT a.domain_id FROM domain_alias a WHERE a.authority = ANY(%(names)s)) ORDER BY d.id
 """
 HAS_WAITING_PAGES = """
     (%(only)s::bigint[] IS NULL OR d.id = ANY(%(only)s))
@@ -219,7 +219,7 @@ async def register(
         await connection.execute(INSERT_POOLS, (domain_id, [pool.value for pool in Pool]))
         await connection.execute(INSERT_PRIOR, (domain_id, OTHER_TEMPLATES, prior.a, prior.b))
         await connection.execute(INSERT_ALIASES, ([alias for alias in aliases if alias != authority], domain_id))
-        await connection.execute(ADD_TAGS, ([tag.name for tag in layers.tags], domain_id))
+        await connection.execute(ADD_TAGS, ([tag.name for tag in layers.tags], [domain_id]))
         await replace_rules(connection, domain_id, domain_settings.rules)
         seeds = dict.fromkeys([f"{scheme}://{authority}/", *domain_settings.seeds])
         await post_to_inbox(connection, domain_id, "seed", {"urls": list(seeds)}, at=at)
@@ -241,8 +241,13 @@ def build_already_registered_error(domain: Domain) -> Conflict:
 
 async def find_domain(db: Database, authority: Authority) -> Domain | None:
     """Return the domain with this name or alias, or None."""
-    matches = await find_domains(db, IS_NAMED, {"names": [authority]})
+    matches = await find_named_domains(db, [authority])
     return matches[0] if matches else None
+
+
+async def find_named_domains(db: Database, names: Collection[Authority]) -> list[Domain]:
+    """Return the domains with one of these names or aliases."""
+    return await find_domains(db, IS_NAMED, {"names": list(names)})
 
 
 async def list_names(db: Database) -> list[Authority]:

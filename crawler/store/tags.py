@@ -33,9 +33,15 @@ LOCK_DOMAINS = """
      WHERE s.domain_id = ANY(%(ids)s) OR s.domain_id IN (SELECT g.domain_id FROM domain_tag g WHERE g.tag = %(tag)s)
      ORDER BY s.domain_id FOR NO KEY UPDATE
 """
-ADD_TAGS = "INSERT INTO domain_tag (tag, domain_id) SELECT unnest(%s::text[]), %s ON CONFLICT DO NOTHING"
-REMOVE_TAGS = "DELETE FROM domain_tag WHERE tag = ANY(%s) AND domain_id = %s"
-COUNT_TAGS = "SELECT count(*) FROM domain_tag WHERE domain_id = %s"
+ADD_TAGS = """
+    INSERT INTO domain_tag (tag, domain_id)
+    SELECT t, d FROM unnest(%s::text[]) t, unnest(%s::bigint[]) d ON CONFLICT DO NOTHING
+"""
+REMOVE_TAGS = "DELETE FROM domain_tag WHERE tag = ANY(%s) AND domain_id = ANY(%s)"
+EXCEEDED = """
+    SELECT min(d.authority) FROM domain_tag g JOIN domain d ON d.id = g.domain_id
+     WHERE g.domain_id = ANY(%s) GROUP BY g.domain_id HAVING count(*) > %s LIMIT 1
+"""
 UPDATE = "UPDATE tag SET settings = %s WHERE name = %s"
 SUBSCRIPTIONS = "SELECT id FROM subscription WHERE tag = %s ORDER BY id"
 IS_TAGGED = "d.id IN (SELECT g.domain_id FROM domain_tag g WHERE g.tag = %s) ORDER BY d.authority"
@@ -77,15 +83,14 @@ async def change_tags(
     A tag that does not exist is created. Raise BadInput, without any change, if two tags of a domain set a setting
     differently.
     """
+    ids = [domain.id for domain in domains]
     async with db.transaction() as connection:
         await lock_tags(connection, add)
-        await connection.execute(LOCK_DOMAINS, {"ids": [domain.id for domain in domains], "tag": None})
-        for domain in domains:
-            await connection.execute(ADD_TAGS, (list(add), domain.id))
-            await connection.execute(REMOVE_TAGS, (list(remove), domain.id))
-            ((count,),) = await fetch_rows(connection, COUNT_TAGS, (domain.id,))
-            if count > MAX_TAGS:
-                raise BadInput(f"{domain.authority} would have more than {MAX_TAGS} tags: remove some first")
+        await connection.execute(LOCK_DOMAINS, {"ids": ids, "tag": None})
+        await connection.execute(ADD_TAGS, (list(add), ids))
+        await connection.execute(REMOVE_TAGS, (list(remove), ids))
+        for (name,) in await fetch_rows(connection, EXCEEDED, (ids, MAX_TAGS)):
+            raise BadInput(f"{name} would have more than {MAX_TAGS} tags: remove some first")
         return await apply_settings(connection, domains, names_domain=True, at=at)
 
 

@@ -9,10 +9,11 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
-from crawler.app import action_log, domains, open_app, tags
+from crawler.app import action_log, domains, open_app, rules, tags
 from crawler.app.actor import PERMISSIONS_OF_ROLES, Actor, ActorKind, acting_as
 from crawler.app.database import AppDatabase, open_configured_database
 from crawler.app.delivery.notifications import SubscriptionRequest, subscribe
+from crawler.app.page_values import ValueRequest, add_value, remove_value
 from crawler.app.running import users
 from crawler.app.settings import SettingsPatch
 from crawler.errors import BadInput, NotAllowed
@@ -132,6 +133,7 @@ def test_commands_record_what_they_change(recrawl: Recrawl, site: Site) -> None:
     recrawl("hint", site.url)
     recrawl("notify", "add", "https://user.example/hook", "--domain", name)
     recrawl("notify", "pause", "1")
+    recrawl("notify", "resume", "1")
     recrawl("notify", "remove", "1")
     recrawl("tokens", "add", "ci")
     recrawl("tokens", "revoke", "ci")
@@ -144,9 +146,17 @@ def test_commands_record_what_they_change(recrawl: Recrawl, site: Site) -> None:
 
     assert [action for action, _ in log_of(recrawl)] == [
         *("add domain", "change domain", "pause domain", "resume domain", "add rule", "remove rule", "recrawl"),
-        *("add subscription", "pause subscription", "remove subscription", "add token", "revoke token"),
+        *(
+            "add subscription",
+            "pause subscription",
+            "resume subscription",
+            "remove subscription",
+            "add token",
+            "revoke token",
+        ),
         *("add feed address", "revoke feed address", "prune", "remove domain"),
     ]
+    assert {each for action, each in log_of(recrawl) if "subscription" in action} == {"subscription 1"}
     (changed,) = recrawl("actions", "change domain", "--json").json["actions"]
     assert (changed["object"], changed["actor_kind"]) == (name, "command")
     assert ("50" in changed["old"], "70" in changed["new"]) == (True, True)
@@ -210,6 +220,36 @@ async def test_invitation_of_two_at_once_is_used_once(db: AppDatabase) -> None:
     accept = (users.accept_invitation(db, code, f"{PASSWORD} {n}", address="192.0.2.7", at=NOW) for n in range(2))
     results = await asyncio.gather(*accept, return_exceptions=True)
     assert sorted(isinstance(each, BadInput) for each in results) == [False, True]
+
+
+async def test_what_changes_nothing_is_not_recorded(db: AppDatabase) -> None:
+    with acting_as(Actor(ActorKind.USER, "root", permissions=PERMISSIONS_OF_ROLES[Role.ADMIN])):
+        await domains.add_domains(db, ["docs.example.com"], SettingsPatch(), tags=["news"], offline=True, at=NOW)
+        await tags.change_tag_settings(db, "new", SettingsPatch(), at=NOW)
+        await users.add_user(db, "alice", Role.VIEW, at=NOW)
+        before = await action_log.list_actions(db, action_log.ActionQuery())
+
+        await tags.change_tag_settings(db, "new", SettingsPatch(), at=NOW)
+        await tags.change_tags(db, ["docs.example.com"], add=["news"], remove=["new"], at=NOW)
+        await users.change_user(db, "alice", role=Role.VIEW, at=NOW)
+        assert await action_log.list_actions(db, action_log.ActionQuery()) == before
+
+        await tags.change_tags(db, ["docs.example.com", "https://docs.example.com/"], add=["new"], at=NOW)
+        assert len(await action_log.list_actions(db, action_log.ActionQuery())) == len(before) + 1
+
+
+async def test_values_keep_what_others_changed_meanwhile(db: AppDatabase) -> None:
+    (added,) = await domains.add_domains(db, ["docs.example.com"], SettingsPatch(), offline=True, at=NOW)
+    read, price = added.new_domain, ValueRequest("price", ".price", pattern="/a$")
+
+    await add_value(db, read, price, at=NOW)
+    changed = await add_value(db, read, ValueRequest("stock", ".stock", pattern="/a$"), at=NOW)
+    assert [rule.view.values for rule in changed.settings.rules] == [("price .price", "stock .stock")]
+
+    await rules.add_terms(db, read, ["/a$"], at=NOW, weight=2.0)
+    await remove_value(db, changed, "/a$", "stock", at=NOW)
+    left = await remove_value(db, changed, "/a$", "price", at=NOW)
+    assert [(rule.weight, rule.view.values) for rule in left.settings.rules] == [(2.0, ())]
 
 
 async def test_old_actions_are_forgotten(db: AppDatabase) -> None:

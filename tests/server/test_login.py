@@ -155,7 +155,8 @@ def test_user_changes_the_own_password(alice: Visitor) -> None:
 
     assert "not correct" in change("wrong", OTHER).words
     assert "differ" in change(PASSWORD, f"{OTHER}!").words
-    assert "12 to" in change(PASSWORD, "short", "short").words
+    for _ in range(FREE_FAILURES["name"] + 1):  # a typo in the new password does not count as a wrong password
+        assert "12 to" in change(PASSWORD, "short", "short").words
     seen = change(PASSWORD, OTHER)
     assert seen.status == 303
     assert phone.get("/").status == 401

@@ -73,6 +73,20 @@ def test_why_no_screenshot_can_be_taken_is_shown(crawled: Site, visitor: Visitor
     assert Visitor(visitor.address, "").get(f"/screenshots/picture?url={url}&at={missing_time}").status == 401
 
 
+async def test_screenshots_that_cannot_be_compared_are_shown(
+    crawled: Site, visitor: Visitor, database_url: str, tmp_path: Path
+) -> None:
+    settings = Settings(home=tmp_path, database_url=SecretStr(database_url), PREFECT_API_URL=None)
+    async with open_configured_database(settings, connections=1) as db:
+        domain = await get_domain(db, crawled.name)
+        for n in range(2):
+            taken = Screenshot(AT + timedelta(days=n), version=1, width=2, height=3, picture_bytes=1)
+            await add_screenshot(db, domain, Url(crawled.url), taken, b"no picture")
+    seen = visitor.get(f"/screenshots?url={quote(crawled.url)}")
+    assert (seen.status, seen.text.count("<img")) == (200, 2)
+    assert "cannot be compared" in seen.words
+
+
 async def test_oldest_screenshots_are_deleted_and_all_with_their_domain(
     crawled: Site, run_recrawl: Recrawl, database_url: str, tmp_path: Path
 ) -> None:

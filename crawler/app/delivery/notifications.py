@@ -461,6 +461,7 @@ async def pause(db: AppDatabase, number: int, *, at: datetime, stop: asyncio.Eve
     await report.append_to_feed(db, at=at)
     is_new = await subscriptions.pause_subscription(db, number, at=at)
     await _queue_changes_before_pause(db, number, stop=stop)
+    describe_action(object=f"subscription {number}")
     return is_new, await find_subscription(db, number)
 
 
@@ -483,6 +484,7 @@ async def resume(
             f" recrawl notify resume {number} --include-missed"
         )
     was_paused = await subscriptions.resume_subscription(db, number, include_missed=missed, at=at)
+    describe_action(object=f"subscription {number}")
     return was_paused, await find_subscription(db, number)
 
 
@@ -498,6 +500,7 @@ async def _queue_changes_before_pause(db: AppDatabase, number: int, *, stop: asy
 async def send_test_notification(db: AppDatabase, number: int) -> tuple[Subscription, str]:
     """Send a test message now; return the subscription and the error, empty on success. Raises BadInput."""
     subscription = await find_subscription(db, number)
+    describe_action(object=f"subscription {number}")
     async with _open_delivery_context(db, Clock.from_instant(None)) as context:
         return subscription, await send_test_message(context, subscription)
 

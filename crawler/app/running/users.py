@@ -125,7 +125,8 @@ async def change_user(
     before = await get_user(db, name)
     await users.change_user(db, before.name, role=role, disabled=disabled, at=at)
     after = await get_user(db, before.name)
-    describe_action(object=before.name, old=_describe(before), new=_describe(after))
+    old, new = _describe(before), _describe(after)
+    describe_action(object=before.name, old=old, new=new, is_change=old != new)
     return after
 
 
@@ -219,10 +220,15 @@ async def _start_session(db: AppDatabase, name: str, password_hash: str, *, at: 
     return session if is_new else ""
 
 
-async def _hash(password: str) -> str:
-    """Return the hash of a new password. Raises BadInput if it is too short or too long."""
+def check_new_password(password: str) -> None:
+    """Raise BadInput if a new password is too short or too long."""
     if problem := find_password_problem(password):
         raise BadInput(problem, field="password")
+
+
+async def _hash(password: str) -> str:
+    """Return the hash of a new password. Raises BadInput as `check_new_password` does."""
+    check_new_password(password)
     return await asyncio.get_running_loop().run_in_executor(HASHER, hash_password, password)
 
 

@@ -133,7 +133,7 @@ class Gate:
 
     async def _run(self, request: Request, endpoint: Endpoint, handle: Handle) -> Response:
         """Return the response of `handle` within the limits of concurrency and time."""
-        is_change = endpoint.scope is TokenScope.ADMIN and not endpoint.is_slow
+        is_change = endpoint.method != "GET" and endpoint.scope is TokenScope.ADMIN and not endpoint.is_slow
         slots, deadline = self._slots[endpoint.is_slow], SLOW_DEADLINE_S if endpoint.is_slow else DEADLINE_S
         try:
             async with asyncio.timeout(SLOT_PATIENCE_S):

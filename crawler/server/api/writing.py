@@ -338,6 +338,7 @@ class WritingApi(UsersApi, PageApi):
     async def change_domain(self, *, domain: DomainName, body: DomainChanges) -> DomainDocument:
         """Change settings and tags of a domain, pause it or resume it."""
         found = await get_domain(self.db, domain)
+        tags.parse_tags(body.tags or ())  # an invalid name changes no settings either
         if body.settings:
             patch, unset = parse_document(body.settings)
             with name_field("settings"):
@@ -387,12 +388,14 @@ class WritingApi(UsersApi, PageApi):
         A tag that does not exist is created. If a domain cannot have the settings, because another of its tags sets one
         differently, the settings or domains in question do not change.
         """
-        patch, unset = parse_document(body.settings)
-        with name_field("settings"):
-            await tags.change_tag_settings(self.db, tag, patch, unset=unset, at=self.now())
+        if body.settings or not (body.add or body.remove):  # without any change, too, the tag is created
+            patch, unset = parse_document(body.settings)
+            with name_field("settings"):
+                await tags.change_tag_settings(self.db, tag, patch, unset=unset, at=self.now())
         for place, names in (("remove", body.remove), ("add", body.add)):
             with name_field(place):
-                await tags.change_tags(self.db, names, **{place: [tag]}, at=self.now())
+                if names:
+                    await tags.change_tags(self.db, names, **{place: [tag]}, at=self.now())
         return await self.get_tag(tag=tag)
 
     async def remove_tag(self, *, tag: TagName) -> None:

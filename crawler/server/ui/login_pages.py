@@ -110,12 +110,15 @@ async def change_password(server: PageServer, request: Request) -> Response:
     name, address, at = identity.actor.name, identity.actor.address, server.now()
     if identity.actor.kind is not ActorKind.USER:
         raise BadInput("only a user with a name has a password")
+    try:
+        new, current = _parse_new_password(form), form.get("current", "")[:MAX_TYPED_CHARS]
+    except BadInput as error:  # does not count as a wrong password
+        return await show_account(server, request, problem=str(error), status=400)
     # An open session must not help to guess the password.
     if wait := server.throttle.begin(name, address, at=at):
         problem = f"too many wrong passwords: try again in {ceil(wait.total_seconds())} s"
         return await show_account(server, request, problem=problem, status=429)
     try:
-        new, current = _parse_new_password(form), form.get("current", "")[:MAX_TYPED_CHARS]
         session = await users.change_own_password(server.db, name, current=current, new=new, at=at)
     except BadInput as error:
         return await show_account(server, request, problem=str(error), status=400)
@@ -126,6 +129,7 @@ async def change_password(server: PageServer, request: Request) -> Response:
 def _parse_new_password(form: Form) -> str:
     if form.get("password", "") != form.get("again", ""):
         raise BadInput("the two passwords differ: type the same one twice")
+    users.check_new_password(form.get("password", ""))
     return form.get("password", "")
 
 

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from crawler.app import screenshots
 from crawler.app.pages import resolve_page
-from crawler.errors import BadInput
+from crawler.errors import BadInput, CrawlerError, NotFound
 from crawler.server.access import NO_STORE
 from crawler.server.ui import actions, render
 from crawler.server.ui.web import PageServer, respond_html
@@ -21,11 +21,17 @@ async def show_screenshots(server: PageServer, request: Request) -> Response:
     after = _parse_time(params.get("to", "")) or (taken[0].at if taken else None)
     older = (each.at for each in taken if after is not None and each.at < after)
     before = _parse_time(params.get("from", "")) or next(older, None)
-    share = None
+    share, problem = None, ""
     if before is not None and after is not None and before != after:
         before, after = sorted((before, after))
-        _, share = await screenshots.mark_picture(server.db, domain, url, after, before, parsers=server.parsers)
+        try:
+            _, share = await screenshots.mark_picture(server.db, domain, url, after, before, parsers=server.parsers)
+        except NotFound:
+            raise
+        except CrawlerError as error:
+            problem = str(error)
     context = {"url": url, "domain": domain, "taken": taken, "before": before, "after": after, "share": share}
+    context["problem"] = problem
     return respond_html(
         render.render_screenshots_page(viewer=server.build_viewer(request), now=server.now(), **context)
     )

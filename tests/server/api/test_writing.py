@@ -175,6 +175,13 @@ def test_actions_on_pages_change_rules_and_make_pages_due(registered: Client) ->
     assert problem(refused)[:2] == (422, "urls"), "nothing was crawled yet"
 
 
+def test_invalid_tag_leaves_the_settings_unchanged(registered: Client) -> None:
+    before = registered.call("get_domain", domain="a.test")
+    body = {"settings": {"max_depth": 3}, "tags": ["Big Site"]}
+    assert problem(registered.send("change_domain", body, domain="a.test"))[:2] == (422, "tags")
+    assert registered.call("get_domain", domain="a.test")["settings"] == before["settings"]
+
+
 def test_bodies_are_json_of_bounded_size(registered: Client, anonymous: Visitor) -> None:
     headers = {"Authorization": f"Bearer {registered.token}", "Content-Type": "application/json"}
 
