@@ -146,15 +146,21 @@ def _parse_target(text: str) -> NotifyTarget | None:
     if not separator or not scheme.isascii() or not scheme.replace("+", "").isalnum():
         return None
     if scheme.lower() in WEB_SCHEMES:
-        return NotifyTarget(TargetKind.WEBHOOK, f"{scheme.lower()}://{rest}") if _get_authority(text) else None
+        is_complete = bool(_get_authority(text)) and _has_valid_port(text)
+        return NotifyTarget(TargetKind.WEBHOOK, f"{scheme.lower()}://{rest}") if is_complete else None
     return NotifyTarget(TargetKind.SERVICE, text) if rest or scheme.lower() == "syslog" else None
+
+
+def _has_valid_port(text: str) -> bool:
+    try:
+        return urlsplit(text).port != 0
+    except ValueError:
+        return False
 
 
 def _get_authority(text: str) -> str:
     try:
-        split = urlsplit(text)
-        _ = split.port  # raises ValueError if it is invalid
-        return split.netloc
+        return urlsplit(text).netloc
     except ValueError as error:
         raise BadInput(f"a target is {TARGET_FORMS}") from error
 
