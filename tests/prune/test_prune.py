@@ -254,7 +254,7 @@ async def test_a_paused_subscription_that_holds_versions_back_is_named_and_what_
     assert (hourly.reader, hourly.deferred_versions) == (over.reader, over.deferred_versions)
 
     await subscriptions.resume_subscription(db, subscription.id, include_missed=False, at=NOW)
-    domain = await keep(db, full, keep_versions=1, quota=None)
+    domain = await keep(db, full, keep_versions=1, keep_daily=DAY, keep_weekly=DAY, keep_monthly=DAY, quota=None)
     last = await prune_domain(db, domain, at=NOW)
     assert last.versions == done.deferred_versions > 30
     assert (last.deferred_versions, last.reader, last.deferral_note) == (0, "", "")
